@@ -113,12 +113,15 @@ fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F>
 fn every_element_is_the_sum_that_is_stated() {
     fn check<F: Real>() {
         // Few terms, with every width of a last panel: less than a group of them, and one group and a rest.
-        let narrow = (1..=130).flat_map(|n| [(1, 3, n), (3, 2, n), (7, 5, n)]);
+        let narrow = (1..=130).flat_map(|n| [1, 2, 3, 4, 7].map(|m| (m, 5, n)));
         let sizes = [
             (1, 1, 1),
             (1, 1300, 5),
             (3, 40, 100),
-            // Few rows, with sums in lanes if the right factor lies in columns.
+            // Few rows, with sums in lanes if the right factor lies in columns, and with loops of their own if
+            // it lies in rows.
+            (2, 1030, 260),
+            (3, 520, 130),
             (1, 64, 1),
             (1, 128, 70),
             (1, 600, 200),
@@ -134,10 +137,14 @@ fn every_element_is_the_sum_that_is_stated() {
             // Copied rows: in two parts of the inner dimension, and in several blocks per task.
             (7, 520, 262),
             (301, 70, 270),
-            // Short rows of the right factor: with AVX2 read in place for up to 96 rows of the left one.
+            // Short rows of the right factor, which is read in place, in parts of the inner dimension too.
             (90, 1030, 24),
-            (97, 514, 48),
-            (13, 4, 40),
+            (35, 520, 128),
+            (200, 5, 224),
+            // The last products of this kind in f32, and the first that copies the right factor.
+            (96, 4, 512),
+            (97, 4, 512),
+            (13, 4, 528),
             // Few columns, whose transpose is computed if the left factor lies in columns.
             (66, 9, 3),
             (130, 1030, 7),

@@ -1,7 +1,7 @@
 //! Random tensors, drawn from a seeded generator one number after the other.
 
 use crate::real::Real;
-use crate::tensor::{Tensor, tensor};
+use crate::tensor::{Tensor, memory};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
@@ -25,14 +25,14 @@ pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F>
     draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
 }
 
+/// The memory begins at a line of the cache, like that of a kernel's result: a product reads a weight from
+/// there once per step.
 fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
-    let count = shape.iter().product();
-    tensor(
-        shape,
-        std::iter::repeat_with(|| F::of(next()))
-            .take(count)
-            .collect(),
-    )
+    let mut out = memory::scratch(shape.iter().product());
+    for x in out.iter_mut() {
+        *x = F::of(next());
+    }
+    out.into_tensor(shape)
 }
 
 /// One draw from N(0, 1).

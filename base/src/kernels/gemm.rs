@@ -8,8 +8,8 @@
 //! | out | [m, n] or […, m, n] |
 //!
 //! How a product is cut changes no bit of it; `gemm/micro.rs` says why. Products with one to four rows have
-//! sums of their own where the right factor lies in columns, and one row has loops of its own where the
-//! right factor lies in rows (`gemm/few.rs`).
+//! sums of their own where the right factor lies in columns, and loops of their own where it lies in rows
+//! (`gemm/few.rs`).
 
 mod factors;
 mod few;
@@ -38,7 +38,7 @@ const PART: usize = 1 << 19;
 ///
 /// The threads share the rows or the columns of the output. If the output is small and the inner dimension long
 /// (aᵀ b of two tall matrices), they share the parts of the inner dimension, whose products are then added.
-/// One to four rows times a transpose, x Wᵀ, are inner products, and nothing is copied.
+/// Of one to four rows times a transpose, x Wᵀ, the elements are inner products, and nothing is copied.
 ///
 /// # Panics
 /// If the inner dimensions differ.

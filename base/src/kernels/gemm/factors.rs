@@ -8,10 +8,13 @@ use crate::tensor::transpose;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
-/// The most bytes of a short row of a right factor, four lines of the cache. Of such a factor, a part of the
-/// inner dimension has at most 128 KiB, so panels that are read in place come from the second-level cache.
-/// With AVX-512 such a row is one panel at most, so this matters for narrower vectors alone.
-const SHORT: usize = 256;
+/// The most bytes of a row of a right factor that is read in place for more than a few rows. Longer rows share
+/// few lines of the cache.
+const SHORT: usize = 2048;
+
+/// The most bytes of a product whose right factor is read in place. Panels are copied for taller products, in
+/// which each panel serves many rows.
+const SMALL: usize = 192 << 10;
 
 /// Which elements of a matrix have no gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -156,12 +159,12 @@ impl<'a, F: Real> Left<'a, F> {
 impl<'a, F: Real> Right<'a, F> {
     /// The factor of a product with `rows` rows. It is copied into panels, except where that takes longer
     /// than it saves. A factor of one panel is read as it lies in memory, and so is any factor if the product
-    /// has few rows: up to 12, or 96 if the rows of the factor are short.
+    /// has up to 12 rows, or is small and the rows of the factor are short.
     pub fn of(b: ArrayView2<'a, F>, rows: usize) -> Self {
         let (n, widths) = (b.ncols(), widths::<F>());
         let panel = widths[0];
-        let short = n * size_of::<F>() <= SHORT;
-        let few = rows <= if short { 16 * ROWS } else { 2 * ROWS };
+        let bytes = n * size_of::<F>();
+        let few = rows <= 2 * ROWS || (bytes <= SHORT && rows.saturating_mul(bytes) <= SMALL);
         // A microkernel reads whole vectors, also in the last row.
         let ends = n.is_multiple_of(panel) || widths.contains(&(n % panel));
         match b.to_slice() {

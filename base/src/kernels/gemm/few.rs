@@ -3,7 +3,7 @@
 //!
 //! Where the factor lies in columns, an element is the inner product of a row and a column, both without
 //! gaps. Terms p, p + 16, p + 32, … are added in order by fused multiply-adds, for p = 0..16, and then the
-//! sixteen sums by halves. Where it lies in rows, one row is multiplied by many columns at once, with the
+//! sixteen sums by halves. Where it lies in rows, the rows are multiplied by many columns at once, with the
 //! sums of `micro.rs`. So the bits of an element depend neither on the width of the vectors nor on the
 //! number of threads.
 
@@ -15,7 +15,7 @@ use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
 use pulp::{Simd, WithSimd};
 
-/// The most rows where the factor lies in columns: of more, each row of a panel serves enough of them.
+/// The most rows. Of more, each column or row of the factor serves enough of them.
 const ROWS: usize = 4;
 
 /// The fewest terms where the factor lies in columns: shorter sums are over before the sixteen are added.
@@ -24,27 +24,33 @@ const TERMS: usize = 64;
 /// Columns whose inner products are computed at once, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b, for one to four rows and [`TERMS`] terms or more where the columns of b have no gaps, or for
-/// one row where the rows of b have none. Returns whether that is so; if not, `out` stays as it is.
+/// out ← a b for one to four rows, where the columns of b have no gaps and at least [`TERMS`] terms, or where
+/// the rows of b have no gaps. Returns whether that is so; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
     let ((m, k), n) = (a.dim(), b.ncols());
+    if !(1..=ROWS).contains(&m) {
+        return false;
+    }
     let mut space = Buffer::default();
-    if (1..=ROWS).contains(&m)
-        && k >= TERMS
+    if k >= TERMS
         && let Some(columns) = b.reversed_axes().to_slice()
     {
         by_columns(without_gaps(a, &mut space), columns, m, out);
         return true;
     }
     // A larger factor is read from the memory, and threads share the product.
-    if m == 1
-        && k > 0
+    if k > 0
         && n >= LANES
-        && k * n < WHOLE
+        && m * k * n < WHOLE
         && let Some(lines) = b.to_slice()
     {
-        let row = without_gaps(a, &mut space);
-        dispatch(Row { row, lines, out });
+        let rows = without_gaps(a, &mut space);
+        dispatch(ByRows {
+            rows,
+            lines,
+            n,
+            out,
+        });
         return true;
     }
     false
@@ -87,60 +93,81 @@ fn by_columns<F: Real>(rows: &[F], columns: &[F], m: usize, out: &mut [F]) {
     }
 }
 
-/// The product of one row with a factor that lies in rows.
-struct Row<'a, F> {
-    row: &'a [F],
+/// The product of some rows with a factor that lies in rows of `n` elements.
+struct ByRows<'a, F> {
+    rows: &'a [F],
     lines: &'a [F],
+    n: usize,
     out: &'a mut [F],
 }
 
-impl<F: Real> WithSimd for Row<'_, F> {
+impl<F: Real> WithSimd for ByRows<'_, F> {
     type Output = ();
 
-    /// Eight vectors of columns at once: the sums of fewer would wait for themselves.
+    /// As many rows and vectors of columns at once as have their sums in registers. The sums of fewer wait for
+    /// themselves.
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let (lanes, n) = (F::lanes::<S>(), self.out.len());
-        let mut j = 0;
-        while n - j >= 8 * lanes {
-            self.columns::<S, 8>(simd, j);
-            j += 8 * lanes;
-        }
-        if n - j >= 4 * lanes {
-            self.columns::<S, 4>(simd, j);
-            j += 4 * lanes;
-        }
-        if n - j >= 2 * lanes {
-            self.columns::<S, 2>(simd, j);
-            j += 2 * lanes;
-        }
-        if n - j >= lanes {
-            self.columns::<S, 1>(simd, j);
-            j += lanes;
-        }
-        // Less than a vector is left: the last vector has some columns once more.
-        if j < n {
-            self.columns::<S, 1>(simd, n - lanes);
+    fn with_simd<S: Simd>(self, simd: S) {
+        match (self.out.len() / self.n, S::F32_LANES) {
+            (1, _) => self.run::<S, 1, 8>(simd),
+            (2, 16) => self.run::<S, 2, 8>(simd),
+            (3, 16) => self.run::<S, 3, 6>(simd),
+            (_, 16) => self.run::<S, 4, 6>(simd),
+            (3, _) => self.run::<S, 3, 3>(simd),
+            _ => self.run::<S, 2, 4>(simd),
         }
     }
 }
 
-impl<F: Real> Row<'_, F> {
-    /// The elements of V vectors of columns, from column j on.
+impl<F: Real> ByRows<'_, F> {
+    /// The product, M rows and V vectors of columns at a time; the number of rows is a multiple of M.
     #[inline(always)]
-    fn columns<S: Simd, const V: usize>(&mut self, simd: S, j: usize) {
-        let n = self.out.len();
-        let out = &mut self.out[j..][..V * F::lanes::<S>()];
-        for (number, terms) in self.row.chunks(INNER).enumerate() {
-            let lines = &self.lines[number * INNER * n + j..];
-            let mut sums = [[F::splat(simd, F::zero()); V]];
-            for p in 0..terms.len() {
-                let line = F::vectors::<S>(&lines[p * n..][..out.len()]);
-                let line = line.first_chunk().expect("as many vectors");
-                add_term(simd, &mut sums, line, |_| terms[p]);
+    fn run<S: Simd, const M: usize, const V: usize>(self, simd: S) {
+        let (lanes, n) = (F::lanes::<S>(), self.n);
+        let k = self.lines.len() / n;
+        let rows = self.rows.chunks_exact(M * k);
+        for (rows, out) in rows.zip(self.out.chunks_exact_mut(M * n)) {
+            let mut j = 0;
+            while n - j >= V * lanes {
+                columns::<F, S, M, V>(simd, rows, self.lines, n, out, j);
+                j += V * lanes;
             }
-            write(simd, sums, (&mut *out, 0, number > 0));
+            while n - j >= lanes {
+                columns::<F, S, M, 1>(simd, rows, self.lines, n, out, j);
+                j += lanes;
+            }
+            // Less than a vector is left: the last vector has some columns once more.
+            if j < n {
+                columns::<F, S, M, 1>(simd, rows, self.lines, n, out, n - lanes);
+            }
         }
+    }
+}
+
+/// The elements of M rows and V vectors of columns, from column j on.
+#[inline(always)]
+fn columns<F: Real, S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    rows: &[F],
+    lines: &[F],
+    n: usize,
+    out: &mut [F],
+    j: usize,
+) {
+    let (k, width) = (rows.len() / M, V * F::lanes::<S>());
+    for first in (0..k).step_by(INNER) {
+        let lines = &lines[first * n + j..];
+        let mut terms = [&[][..]; M];
+        for r in 0..M {
+            terms[r] = &rows[r * k..][first..k.min(first + INNER)];
+        }
+        let mut sums = [[F::splat(simd, F::zero()); V]; M];
+        for p in 0..terms[0].len() {
+            let line = F::vectors::<S>(&lines[p * n..][..width]);
+            let line = line.first_chunk().expect("as many vectors");
+            add_term(simd, &mut sums, line, |r| terms[r][p]);
+        }
+        write(simd, sums, (&mut out[j..], n, first > 0));
     }
 }
 

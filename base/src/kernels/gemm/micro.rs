@@ -22,11 +22,13 @@ use std::ops::Range;
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// Times M rows of the left factor are copied at a time.
-const BLOCKS: usize = 8;
+/// Times M rows of the left factor are copied at a time. Per so many rows the right factor is read once, if it is
+/// large from beyond the second-level cache.
+const BLOCKS: usize = 32;
 
-/// Columns of the right factor that are finished for the copied rows before the next columns begin. The copied
-/// rows and so many columns, both with K elements, stay in the second-level cache.
+/// Columns of the right factor that are finished for the copied rows before the next columns begin. In `f32` so
+/// many columns with K elements have 0.5 MiB, and the copied rows 0.4; some second-level caches hold both, and
+/// others the columns alone.
 const ACROSS: usize = 256;
 
 /// The number of terms after which a microkernel checks the lengths of its operands again. With fewer, the
@@ -59,14 +61,12 @@ impl<F: Real> WithSimd for Product<'_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         // M and V are such that the sums, a row of the panel and an element of the left factor fit into the
         // registers. The numbers of vectors are those of `vectors`. A microkernel takes the same time for
-        // fewer than M rows, so products of few rows have microkernels of their own.
+        // fewer than M rows, so products of one row have microkernels of their own.
         match (S::IS_SCALAR, S::F32_LANES, self.left.rows) {
             (true, ..) => self.run::<S, 4, 8, 4, 2>(simd),
             (_, 16, 1) => self.run::<S, 1, 4, 2, 1>(simd),
-            (_, 16, 2..=4) => self.run::<S, 4, 4, 2, 1>(simd),
             (_, 16, _) => self.run::<S, ROWS, 4, 2, 1>(simd),
             (.., 1) => self.run::<S, 1, 2, 1, 1>(simd),
-            (.., 2..=4) => self.run::<S, 4, 2, 1, 1>(simd),
             _ => self.run::<S, ROWS, 2, 1, 1>(simd),
         }
     }
@@ -195,26 +195,28 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     to: (&mut [F], usize, bool),
 ) {
     let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
-    // From here on the stride counts vectors. Where the rows of the panel follow one another without gaps,
-    // they and the terms are cut into groups, which are checked once. Otherwise terms come one by one: in a
-    // panel that is read in place beside others, and in the narrow end of a copied one.
+    // From here on the stride counts vectors. Terms come in groups, which are checked once. The last row of the
+    // panel may be shorter than a stride, so the last term is in no group.
     let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
-    let mut done = 0;
-    if stride == V {
-        let lines = &b.as_chunks::<V>().0[..k];
-        let lines = lines.as_chunks::<STEP>().0;
-        let mut terms = [&[][..]; M];
-        for r in 0..M {
-            terms[r] = &rows[r].as_chunks::<STEP>().0[..lines.len()];
-        }
-        for q in 0..lines.len() {
-            for u in 0..STEP {
-                add_term(simd, &mut sums, &lines[q][u], |r| terms[r][q][u]);
-            }
-        }
-        done = STEP * lines.len();
+    let steps = k.saturating_sub(1) / STEP;
+    let mut terms = [&[][..]; M];
+    for r in 0..M {
+        terms[r] = &rows[r].as_chunks::<STEP>().0[..steps];
     }
-    for p in done..k {
+    let mut rest = b;
+    if steps > 0 {
+        // The pieces have the same lengths in each step: checked here once, they are not checked in the loop.
+        pieces::<F::Vector<S>, V>(&b[..STEP * stride], stride);
+    }
+    for q in 0..steps {
+        let lines;
+        (lines, rest) = rest.split_at(STEP * stride);
+        let lines = pieces(lines, stride);
+        for u in 0..STEP {
+            add_term(simd, &mut sums, lines[u], |r| terms[r][q][u]);
+        }
+    }
+    for p in STEP * steps..k {
         let b = b[p * stride..].first_chunk().expect("a row of a panel");
         add_term(simd, &mut sums, b, |r| rows[r][p]);
     }

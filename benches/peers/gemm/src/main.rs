@@ -3,15 +3,14 @@
 //!
 //! An operand that is marked with ᵀ is the transpose of one that lies in memory row by row.
 
-use emmy::kernels::{gemm, par};
-use emmy::ndarray::{Array2, ArrayView2};
-use emmy::rand::{RngExt, SeedableRng, rngs::SmallRng};
+use emmy::kernels::{draw, gemm, par};
+use emmy::ndarray::{ArrayView2, Ix2};
 use gemm_common::Parallelism;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// m, k, n, and whether a and b are transposes.
-const SHAPES: [([usize; 3], [bool; 2]); 27] = [
+const SHAPES: [([usize; 3], [bool; 2]); 31] = [
     ([64, 64, 64], [false, false]),
     ([128, 128, 128], [false, false]),
     ([256, 256, 256], [false, false]),
@@ -38,7 +37,11 @@ const SHAPES: [([usize; 3], [bool; 2]); 27] = [
     ([4, 128, 512], [false, true]),
     ([1, 2048, 2048], [false, true]),
     ([1, 128, 512], [false, false]),
+    ([2, 128, 512], [false, false]),
     ([4, 128, 512], [false, false]),
+    ([24, 512, 256], [false, false]),
+    ([48, 128, 512], [false, false]),
+    ([96, 512, 512], [false, false]),
 ];
 
 /// The time that a shape gets.
@@ -58,11 +61,15 @@ fn main() {
 }
 
 fn compare([m, k, n]: [usize; 3], [turn_a, turn_b]: [bool; 2]) {
-    let mut rng = SmallRng::seed_from_u64(1);
-    let mut random = |shape| Array2::from_shape_simple_fn(shape, || rng.random_range(-1.0..1.0_f32));
+    // Memory that begins at a line of the cache, like that of weights and of results.
+    let mut rng = draw::rng(1);
+    let mut random = |shape: [usize; 2]| {
+        let drawn = draw::uniform::<f32>(&shape, 1.0, &mut rng);
+        drawn.into_dimensionality::<Ix2>().expect("two dimensions")
+    };
     let (a, b) = (
-        random(if turn_a { (k, m) } else { (m, k) }),
-        random(if turn_b { (n, k) } else { (k, n) }),
+        random(if turn_a { [k, m] } else { [m, k] }),
+        random(if turn_b { [n, k] } else { [k, n] }),
     );
     let a = if turn_a { a.t() } else { a.view() };
     let b = if turn_b { b.t() } else { b.view() };
