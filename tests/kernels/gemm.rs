@@ -113,7 +113,8 @@ fn stated<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, fused: bool) -> Array2<F>
 fn every_element_is_the_sum_that_is_stated() {
     fn check<F: Real>() {
         // Few terms, with every width of a last panel: less than a group of them, and one group and a rest.
-        let narrow = (1..=130).flat_map(|n| [1, 2, 3, 4, 7].map(|m| (m, 5, n)));
+        let narrow = (1..=130)
+            .flat_map(|n| [(1, 5), (2, 5), (3, 2), (4, 5), (7, 3), (7, 5)].map(|(m, k)| (m, k, n)));
         let sizes = [
             (1, 1, 1),
             (1, 1300, 5),
@@ -122,6 +123,7 @@ fn every_element_is_the_sum_that_is_stated() {
             // it lies in rows.
             (2, 1030, 260),
             (3, 520, 130),
+            (4, 1040, 100),
             (1, 64, 1),
             (1, 128, 70),
             (1, 600, 200),
@@ -137,13 +139,16 @@ fn every_element_is_the_sum_that_is_stated() {
             // Copied rows: in two parts of the inner dimension, and in several blocks per task.
             (7, 520, 262),
             (301, 70, 270),
-            // Short rows of the right factor, which is read in place, in parts of the inner dimension too.
+            // Short rows of the right factor, which is read in place where they fill vectors, in parts of the
+            // inner dimension too, with every width of a last panel.
             (90, 1030, 24),
+            (35, 520, 72),
+            (35, 520, 80),
+            (35, 520, 96),
             (35, 520, 128),
-            (200, 5, 224),
             // The last products of this kind in f32, and the first that copies the right factor.
-            (96, 4, 512),
-            (97, 4, 512),
+            (48, 4, 512),
+            (49, 4, 512),
             (13, 4, 528),
             // Few columns, whose transpose is computed if the left factor lies in columns.
             (66, 9, 3),
@@ -206,6 +211,11 @@ fn bits_do_not_depend_on_threads() {
         (2, 900, 1300),
         (200, 1023, 193),
         (768, 128, 65),
+        // Right factors that are read in place, by threads that share the rows of the output, and its columns.
+        (48, 128, 512),
+        (128, 128, 128),
+        (45, 300, 256),
+        (12, 400, 1024),
         (64, 2000, 64),
         (66, 2000, 30),
         (30, 2000, 66),

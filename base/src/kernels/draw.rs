@@ -25,8 +25,8 @@ pub fn uniform<F: Real>(shape: &[usize], bound: f64, rng: &mut Rng) -> Tensor<F>
     draw(shape, || bound * (2.0 * rng.random::<f64>() - 1.0))
 }
 
-/// The memory begins at a line of the cache, like that of a kernel's result: a product reads a weight from
-/// there once per step.
+/// From 2048 numbers on, the memory begins at a line of the cache, as that of a kernel's result does, so
+/// products read a weight faster.
 fn draw<F: Real>(shape: &[usize], mut next: impl FnMut() -> f64) -> Tensor<F> {
     let mut out = memory::scratch(shape.iter().product());
     for x in out.iter_mut() {

@@ -8,8 +8,8 @@
 //! | out | [m, n] or […, m, n] |
 //!
 //! How a product is cut changes no bit of it; `gemm/micro.rs` says why. Products with one to four rows have
-//! sums of their own where the right factor lies in columns, and loops of their own where it lies in rows
-//! (`gemm/few.rs`).
+//! sums of their own where the right factor lies in columns of 64 elements or more, and small ones have loops of
+//! their own where it lies in rows (`gemm/few.rs`).
 
 mod factors;
 mod few;
@@ -34,11 +34,16 @@ const WHOLE: usize = 2 * PART;
 /// The least number of multiply-adds of a task, chosen as [`par::FORK`] is.
 const PART: usize = 1 << 19;
 
+/// The most bytes of a right factor that is read in place by threads that share the rows of a low output. It
+/// stays in the second-level cache of each.
+const NEAR: usize = 1 << 20;
+
 /// out = a b for two matrices, with any strides.
 ///
 /// The threads share the rows or the columns of the output. If the output is small and the inner dimension long
 /// (aᵀ b of two tall matrices), they share the parts of the inner dimension, whose products are then added.
-/// Of one to four rows times a transpose, x Wᵀ, the elements are inner products, and nothing is copied.
+/// In x Wᵀ with one to four rows x and 64 terms or more, an element is an inner product of rows that are read
+/// in place.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -120,7 +125,8 @@ pub(super) fn multiply<F: Real>(
     } else {
         (2 * threads).min(work / PART)
     };
-    if m >= n || count == 1 {
+    let near = right.in_place() && size_of::<F>() * k * n <= NEAR;
+    if m >= n || near || count == 1 {
         let height = m.div_ceil(count).next_multiple_of(panels::ROWS);
         let strips = out.chunks_mut(height * n).enumerate().collect();
         par::map(strips, work, |(number, out)| {

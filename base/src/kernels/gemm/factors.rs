@@ -8,13 +8,13 @@ use crate::tensor::transpose;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
-/// The most bytes of a row of a right factor that is read in place for more than a few rows. Longer rows share
-/// few lines of the cache.
+/// The most bytes of a row of a right factor of several panels that is read in place for more than 12 rows. If
+/// rows begin further apart, the lines of a panel fall into few sets of the cache.
 const SHORT: usize = 2048;
 
-/// The most bytes of a product whose right factor is read in place. Panels are copied for taller products, in
-/// which each panel serves many rows.
-const SMALL: usize = 192 << 10;
+/// The most bytes of the output of such a product. In a taller one each panel serves so many rows that it is
+/// copied.
+const SMALL: usize = 96 << 10;
 
 /// Which elements of a matrix have no gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +34,8 @@ pub(crate) struct Left<'a, F> {
     pub order: Order,
 }
 
-/// The right factor in panels of as many columns as a microkernel takes. The last panel is filled up with
-/// zeros as far as a microkernel reads it.
+/// The right factor in panels of as many columns as a microkernel takes. The last panel of a copy is filled up
+/// with zeros as far as a microkernel reads it.
 #[derive(Debug)]
 pub(crate) struct Right<'a, F: Real> {
     data: Data<'a, F>,
@@ -176,6 +176,11 @@ impl<'a, F: Real> Right<'a, F> {
             },
             _ => Self::packed(b),
         }
+    }
+
+    /// Whether it is read as it lies in memory.
+    pub fn in_place(&self) -> bool {
+        matches!(self.data, Data::Borrowed(_))
     }
 
     /// A copy in panels, for several products.

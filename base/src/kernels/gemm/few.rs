@@ -15,7 +15,7 @@ use crate::tensor::memory::{self, Buffer};
 use ndarray::ArrayView2;
 use pulp::{Simd, WithSimd};
 
-/// The most rows. Of more, each column or row of the factor serves enough of them.
+/// The most rows. With more, copying the factor into panels pays.
 const ROWS: usize = 4;
 
 /// The fewest terms where the factor lies in columns: shorter sums are over before the sixteen are added.
@@ -24,8 +24,9 @@ const TERMS: usize = 64;
 /// Columns whose inner products are computed at once, so that no sum waits for itself.
 const COLUMNS: usize = 4;
 
-/// out ← a b for one to four rows, where the columns of b have no gaps and at least [`TERMS`] terms, or where
-/// the rows of b have no gaps. Returns whether that is so; if not, `out` stays as it is.
+/// out ← a b for one to four rows, if the columns of b have no gaps and at least [`TERMS`] terms, or if the
+/// rows of b have no gaps and at least [`LANES`] elements and the product is small. Returns whether it was
+/// computed; if not, `out` stays as it is.
 pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]) -> bool {
     let ((m, k), n) = (a.dim(), b.ncols());
     if !(1..=ROWS).contains(&m) {
@@ -38,11 +39,11 @@ pub(super) fn product<F: Real>(a: ArrayView2<F>, b: ArrayView2<F>, out: &mut [F]
         by_columns(without_gaps(a, &mut space), columns, m, out);
         return true;
     }
-    // A larger factor is read from the memory, and threads share the product.
+    // Threads share a larger product.
     if k > 0
         && n >= LANES
-        && m * k * n < WHOLE
         && let Some(lines) = b.to_slice()
+        && m * lines.len() < WHOLE
     {
         let rows = without_gaps(a, &mut space);
         dispatch(ByRows {
@@ -104,8 +105,8 @@ struct ByRows<'a, F> {
 impl<F: Real> WithSimd for ByRows<'_, F> {
     type Output = ();
 
-    /// As many rows and vectors of columns at once as have their sums in registers. The sums of fewer wait for
-    /// themselves.
+    /// As many rows and vectors of columns at once as the registers have room for their sums. Fewer sums would
+    /// wait for themselves.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match (self.out.len() / self.n, S::F32_LANES) {
@@ -132,7 +133,15 @@ impl<F: Real> ByRows<'_, F> {
                 columns::<F, S, M, V>(simd, rows, self.lines, n, out, j);
                 j += V * lanes;
             }
-            while n - j >= lanes {
+            if n - j >= 4 * lanes {
+                columns::<F, S, M, 4>(simd, rows, self.lines, n, out, j);
+                j += 4 * lanes;
+            }
+            if n - j >= 2 * lanes {
+                columns::<F, S, M, 2>(simd, rows, self.lines, n, out, j);
+                j += 2 * lanes;
+            }
+            if n - j >= lanes {
                 columns::<F, S, M, 1>(simd, rows, self.lines, n, out, j);
                 j += lanes;
             }

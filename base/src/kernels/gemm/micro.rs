@@ -22,13 +22,13 @@ use std::ops::Range;
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// Times M rows of the left factor are copied at a time. Per so many rows the right factor is read once, if it is
-/// large from beyond the second-level cache.
+/// BLOCKS · M rows of the left factor are copied at a time. The right factor is read once for each such block;
+/// if it is large, it comes from beyond the second-level cache.
 const BLOCKS: usize = 32;
 
-/// Columns of the right factor that are finished for the copied rows before the next columns begin. In `f32` so
-/// many columns with K elements have 0.5 MiB, and the copied rows 0.4; some second-level caches hold both, and
-/// others the columns alone.
+/// Columns of the right factor that are finished for the copied rows before the next columns begin. So many
+/// columns with K elements have 0.5 MiB in `f32`, and the copied rows 0.4 MiB; a second-level cache of 1 MiB
+/// holds both.
 const ACROSS: usize = 256;
 
 /// The number of terms after which a microkernel checks the lengths of its operands again. With fewer, the
@@ -61,12 +61,14 @@ impl<F: Real> WithSimd for Product<'_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         // M and V are such that the sums, a row of the panel and an element of the left factor fit into the
         // registers. The numbers of vectors are those of `vectors`. A microkernel takes the same time for
-        // fewer than M rows, so products of one row have microkernels of their own.
+        // fewer than M rows, so products of few rows have microkernels of their own.
         match (S::IS_SCALAR, S::F32_LANES, self.left.rows) {
             (true, ..) => self.run::<S, 4, 8, 4, 2>(simd),
             (_, 16, 1) => self.run::<S, 1, 4, 2, 1>(simd),
+            (_, 16, 2..=4) => self.run::<S, 4, 4, 2, 1>(simd),
             (_, 16, _) => self.run::<S, ROWS, 4, 2, 1>(simd),
             (.., 1) => self.run::<S, 1, 2, 1, 1>(simd),
+            (.., 2..=4) => self.run::<S, 4, 2, 1, 1>(simd),
             _ => self.run::<S, ROWS, 2, 1, 1>(simd),
         }
     }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// m, k, n, and whether a and b are transposes.
-const SHAPES: [([usize; 3], [bool; 2]); 31] = [
+const SHAPES: [([usize; 3], [bool; 2]); 34] = [
     ([64, 64, 64], [false, false]),
     ([128, 128, 128], [false, false]),
     ([256, 256, 256], [false, false]),
@@ -36,9 +36,12 @@ const SHAPES: [([usize; 3], [bool; 2]); 31] = [
     ([2, 128, 512], [false, true]),
     ([4, 128, 512], [false, true]),
     ([1, 2048, 2048], [false, true]),
+    ([1, 128, 64], [false, false]),
     ([1, 128, 512], [false, false]),
     ([2, 128, 512], [false, false]),
+    ([4, 128, 64], [false, false]),
     ([4, 128, 512], [false, false]),
+    ([4, 512, 512], [false, false]),
     ([24, 512, 256], [false, false]),
     ([48, 128, 512], [false, false]),
     ([96, 512, 512], [false, false]),
@@ -61,7 +64,7 @@ fn main() {
 }
 
 fn compare([m, k, n]: [usize; 3], [turn_a, turn_b]: [bool; 2]) {
-    // Memory that begins at a line of the cache, like that of weights and of results.
+    // From 2048 numbers on, their memory begins at a line of the cache, as that of weights and of results does.
     let mut rng = draw::rng(1);
     let mut random = |shape: [usize; 2]| {
         let drawn = draw::uniform::<f32>(&shape, 1.0, &mut rng);
