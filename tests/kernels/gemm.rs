@@ -212,6 +212,7 @@ fn bits_do_not_depend_on_threads() {
         (200, 1023, 193),
         (768, 128, 65),
         // Right factors that are read in place, by threads that share the rows of the output, and its columns.
+        (6, 400, 512),
         (48, 128, 512),
         (128, 128, 128),
         (45, 300, 256),

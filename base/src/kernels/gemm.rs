@@ -34,8 +34,8 @@ const WHOLE: usize = 2 * PART;
 /// The least number of multiply-adds of a task, chosen as [`par::FORK`] is.
 const PART: usize = 1 << 19;
 
-/// The most bytes of a right factor that is read in place by threads that share the rows of a low output. It
-/// stays in the second-level cache of each.
+/// The most bytes of a right factor that is read in place by threads that share the rows of an output with more
+/// columns than rows. It stays in the second-level cache of each.
 const NEAR: usize = 1 << 20;
 
 /// out = a b for two matrices, with any strides.
@@ -125,7 +125,8 @@ pub(super) fn multiply<F: Real>(
     } else {
         (2 * threads).min(work / PART)
     };
-    let near = right.in_place() && size_of::<F>() * k * n <= NEAR;
+    let strips = m.div_ceil(panels::ROWS) >= threads;
+    let near = strips && right.in_place() && size_of::<F>() * k * n <= NEAR;
     if m >= n || near || count == 1 {
         let height = m.div_ceil(count).next_multiple_of(panels::ROWS);
         let strips = out.chunks_mut(height * n).enumerate().collect();
