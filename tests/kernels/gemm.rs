@@ -119,8 +119,8 @@ fn every_element_is_the_sum_that_is_stated() {
             (1, 1, 1),
             (1, 1300, 5),
             (3, 40, 100),
-            // Few rows, with sums in lanes if the right factor lies in columns, and with loops of their own if
-            // it lies in rows.
+            // Few rows, with sums in lanes if the right factor lies in columns, and with loops of their own
+            // if it lies in rows.
             (2, 1030, 260),
             (3, 520, 130),
             (4, 1040, 100),
@@ -211,7 +211,7 @@ fn bits_do_not_depend_on_threads() {
         (2, 900, 1300),
         (200, 1023, 193),
         (768, 128, 65),
-        // Right factors that are read in place, by threads that share the rows of the output, and its columns.
+        // Right factors that are read in place by threads that share the rows of the output or its columns.
         (6, 400, 512),
         (48, 128, 512),
         (128, 128, 128),

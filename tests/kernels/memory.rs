@@ -1,5 +1,6 @@
 //! Buffers that are used again.
 
+use emmy::kernels::draw;
 use emmy::tensor::memory::{copy, recycle, scratch, zeros};
 
 // Lengths that no other test uses, since all threads share the pools. What the pools hold in all, and how
@@ -44,6 +45,18 @@ fn buffers_begin_at_a_cache_line() {
             let tensor = buffer.into_tensor(&[len, 1]);
             assert_eq!(tensor.as_ptr().align_offset(64), 0);
         }
+    }
+}
+
+#[test]
+fn drawn_tensors_begin_at_a_cache_line() {
+    let mut rng = draw::rng(1);
+    // Several at once: memory of the allocator begins there by chance, too.
+    let drawn: Vec<_> = (0..8)
+        .map(|_| draw::normal::<f32>(&[3, 1111], 1.0, &mut rng))
+        .collect();
+    for x in &drawn {
+        assert_eq!(x.as_ptr().align_offset(64), 0);
     }
 }
 

@@ -8,8 +8,8 @@
 //! | out | [m, n] or […, m, n] |
 //!
 //! How a product is cut changes no bit of it; `gemm/micro.rs` says why. Products with one to four rows have
-//! sums of their own where the right factor lies in columns of 64 elements or more, and small ones have loops of
-//! their own where it lies in rows (`gemm/few.rs`).
+//! sums of their own where the right factor lies in columns of 64 elements or more, and small ones have loops
+//! of their own where it lies in rows (`gemm/few.rs`).
 
 mod factors;
 mod few;
@@ -34,8 +34,8 @@ const WHOLE: usize = 2 * PART;
 /// The least number of multiply-adds of a task, chosen as [`par::FORK`] is.
 const PART: usize = 1 << 19;
 
-/// The most bytes of a right factor that is read in place by threads that share the rows of an output with more
-/// columns than rows. It stays in the second-level cache of each.
+/// The most bytes of a right factor that is read in place and of which each thread reads all, so that threads
+/// share rows of an output with more columns than rows. The second-level cache of a core holds it.
 const NEAR: usize = 1 << 20;
 
 /// out = a b for two matrices, with any strides.
@@ -125,9 +125,9 @@ pub(super) fn multiply<F: Real>(
     } else {
         (2 * threads).min(work / PART)
     };
-    let strips = m.div_ceil(panels::ROWS) >= threads;
-    let near = strips && right.in_place() && size_of::<F>() * k * n <= NEAR;
-    if m >= n || near || count == 1 {
+    let near = right.in_place() && size_of::<F>() * k * n <= NEAR;
+    let by_rows = m >= n || (near && m.div_ceil(panels::ROWS) >= threads);
+    if by_rows || count == 1 {
         let height = m.div_ceil(count).next_multiple_of(panels::ROWS);
         let strips = out.chunks_mut(height * n).enumerate().collect();
         par::map(strips, work, |(number, out)| {

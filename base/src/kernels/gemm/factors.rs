@@ -8,8 +8,8 @@ use crate::tensor::transpose;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
-/// The most bytes of a row of a right factor of several panels that is read in place for more than 12 rows. If
-/// rows begin further apart, the lines of a panel fall into few sets of the cache.
+/// The most bytes of a row of a right factor of several panels that is read in place for more than 12 rows.
+/// If rows begin further apart, the lines of a panel fall into few sets of the cache.
 const SHORT: usize = 2048;
 
 /// The most bytes of the output of such a product. In a taller one each panel serves so many rows that it is
@@ -34,8 +34,8 @@ pub(crate) struct Left<'a, F> {
     pub order: Order,
 }
 
-/// The right factor in panels of as many columns as a microkernel takes. The last panel of a copy is filled up
-/// with zeros as far as a microkernel reads it.
+/// The right factor in panels of as many columns as a microkernel takes. The last panel of a copy is filled
+/// up with zeros as far as a microkernel reads it.
 #[derive(Debug)]
 pub(crate) struct Right<'a, F: Real> {
     data: Data<'a, F>,

@@ -105,8 +105,8 @@ struct ByRows<'a, F> {
 impl<F: Real> WithSimd for ByRows<'_, F> {
     type Output = ();
 
-    /// As many rows and vectors of columns at once as the registers have room for their sums. Fewer sums would
-    /// wait for themselves.
+    /// The registers hold the sums of so many rows and vectors of columns. With fewer sums each addition
+    /// would wait for the one before it.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match (self.out.len() / self.n, S::F32_LANES) {

@@ -22,8 +22,8 @@ use std::ops::Range;
 /// K. A microkernel reads a part of a panel once per M rows, so a part of this length stays in the cache.
 pub(super) const INNER: usize = 512;
 
-/// BLOCKS · M rows of the left factor are copied at a time. The right factor is read once for each such block;
-/// if it is large, it comes from beyond the second-level cache.
+/// BLOCKS · M rows of the left factor are copied at a time. The right factor is read once per such block; a
+/// large one comes from beyond the second-level cache.
 const BLOCKS: usize = 32;
 
 /// Columns of the right factor that are finished for the copied rows before the next columns begin. So many
@@ -197,8 +197,8 @@ fn by_rows<F: Real, S: Simd, const M: usize, const V: usize>(
     to: (&mut [F], usize, bool),
 ) {
     let (k, mut sums) = (rows[0].len(), [[F::splat(simd, F::zero()); V]; M]);
-    // From here on the stride counts vectors. Terms come in groups, which are checked once. The last row of the
-    // panel may be shorter than a stride, so the last term is in no group.
+    // From here on the stride counts vectors. Terms come in groups, which are checked once. The last row of
+    // the panel may be shorter than a stride, so the last term is in no group.
     let (b, stride) = (F::vectors::<S>(b), stride / F::lanes::<S>());
     let steps = k.saturating_sub(1) / STEP;
     let mut terms = [&[][..]; M];

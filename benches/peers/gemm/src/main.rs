@@ -64,7 +64,7 @@ fn main() {
 }
 
 fn compare([m, k, n]: [usize; 3], [turn_a, turn_b]: [bool; 2]) {
-    // From 2048 numbers on, their memory begins at a line of the cache, as that of weights and of results does.
+    // From 2048 numbers on, the memory of a factor begins at a line of the cache, as that of a weight does.
     let mut rng = draw::rng(1);
     let mut random = |shape: [usize; 2]| {
         let drawn = draw::uniform::<f32>(&shape, 1.0, &mut rng);
