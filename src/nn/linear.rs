@@ -78,22 +78,38 @@ pub(super) fn affine<F: Real>(
     Ports::writes(written.map(|p| params.rows(p))).reads([params.columns(weight)])
 }
 
-/// y + b along the last axis.
+/// y + b along the last axis. The value of y is [forgotten](Var::forget).
 ///
 /// # Panics
-/// If there is not one number per neuron: with one neuron a longer b would be broadcast.
+/// As [`read_bias`].
 #[track_caller]
 pub(super) fn add_bias<'t, F: Real>(
     pass: &Pass<'t, '_, F>,
     y: Var<'t, F>,
     bias: Option<&Tensor<F>>,
 ) -> Var<'t, F> {
-    let Some(b) = bias else { return y };
-    let (neurons, found) = (y.shape().last().copied(), b.shape());
+    let neurons = y.shape().last().copied();
+    match read_bias(pass, bias, neurons.unwrap_or(0)) {
+        Some(b) => y.add_bias(b),
+        None => y,
+    }
+}
+
+/// The bias of so many neurons, if there is one.
+///
+/// # Panics
+/// If there is not one number per neuron: with one neuron a longer b would be broadcast.
+#[track_caller]
+pub(super) fn read_bias<'t, F: Real>(
+    pass: &Pass<'t, '_, F>,
+    bias: Option<&Tensor<F>>,
+    neurons: usize,
+) -> Option<Var<'t, F>> {
+    let b = bias?;
+    let found = b.shape();
     assert!(
-        found.len() == 1 && found.first().copied() == neurons,
-        "bias: it has the shape {found:?}, and there are {} neurons: it must be one number per neuron",
-        neurons.unwrap_or(0)
+        found == [neurons],
+        "bias: it has the shape {found:?}, and there are {neurons} neurons: it must be one number per neuron",
     );
-    y + pass.param(b)
+    Some(pass.param(b))
 }

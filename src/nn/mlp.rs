@@ -56,7 +56,7 @@ impl<F: Real> Mlp<F> {
         pass.call(self, &[x.var()], || {
             let mut y = first.forward(pass, x);
             for layer in others {
-                y = layer.forward(pass, self.activation.apply(y));
+                y = layer.forward(pass, self.activation.consume(y));
             }
             y
         })

@@ -10,6 +10,7 @@ mod engine;
 mod extremes;
 mod facts;
 mod fixtures;
+mod forgotten;
 mod kinds;
 mod literals;
 

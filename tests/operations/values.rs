@@ -315,6 +315,7 @@ fn an_operation_that_is_not_registered_is_found() {
         "unary",
         "binary",
         "apply",
+        "consume",
         "degree",
         "sqrt_or_zero",
         "recip_or_zero",

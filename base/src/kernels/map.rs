@@ -86,15 +86,17 @@ pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
         b.shape(),
         a.shape()
     );
-    if a.shape() == b.shape() && a.is_unique() && a.is_standard_layout() && b.is_standard_layout() {
+    // Equal shapes, or one row that is added to each row of a.
+    let row = a.shape().ends_with(b.shape()) && !b.is_empty();
+    if row && a.is_unique() && a.is_standard_layout() && b.is_standard_layout() {
         let b = b.as_slice().expect("standard layout");
         let a = a.as_slice_mut().expect("standard layout");
-        return par::rows(a, 1, 1, |first, a| {
-            let b = &b[first..first + a.len()];
-            simd(
-                #[inline(always)]
-                || super::accumulate(a, b),
-            )
+        // Equal lengths may be cut anywhere.
+        let equal = a.len() == b.len();
+        let width = if equal { 1 } else { b.len() };
+        return par::rows(a, width, width, |first, a| match equal {
+            true => super::accumulate_rows(a, &b[first..first + a.len()]),
+            false => super::accumulate_rows(a, b),
         });
     }
     *a = binary("add_assign", a, b, |a, b| a + b);

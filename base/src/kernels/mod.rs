@@ -222,6 +222,19 @@ pub(crate) fn accumulate<F: crate::Real>(y: &mut [F], x: &[F]) {
     }
 }
 
+/// Each row of y ← the row + x.
+#[inline(never)]
+pub(crate) fn accumulate_rows<F: crate::Real>(y: &mut [F], x: &[F]) {
+    simd(
+        #[inline(always)]
+        || {
+            for row in y.chunks_exact_mut(x.len()) {
+                accumulate(row, x);
+            }
+        },
+    )
+}
+
 /// y ← y + a x for slices of equal length.
 #[inline(always)]
 pub(crate) fn axpy<F: crate::Real>(a: F, x: &[F], y: &mut [F]) {

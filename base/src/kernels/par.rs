@@ -116,7 +116,9 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
     if !forks(work) {
         return f(0, out);
     }
-    let block = (BLOCK / cost.max(1)).max(1);
+    // Each thread gets as many blocks as the others.
+    let count = (work / BLOCK).next_multiple_of(rayon::current_num_threads());
+    let block = (out.len() / width).div_ceil(count);
     blocks(out, block, width, work, &f);
 }
 

@@ -19,6 +19,7 @@ mod grad;
 mod kind;
 mod path;
 mod tape;
+mod value;
 mod var;
 
 #[doc(hidden)]
@@ -33,4 +34,5 @@ pub use fused::{Fused, checkpoint, fused};
 pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use kind::{Choice, Declaration, Kind, Map};
 pub use tape::{Tape, Vjp};
+pub(crate) use value::Value;
 pub use var::Var;

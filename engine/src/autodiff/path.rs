@@ -29,7 +29,7 @@ impl Path {
         }
         let wanted = reaches.clone();
         for id in low..=y.id {
-            let node = y.tape.node(id);
+            let node = y.tape.entry(id);
             let through = |&arg: &NodeId| arg >= low && reaches[arg - low];
             if node.args.iter().any(through) {
                 reaches[id - low] = true;
@@ -87,7 +87,7 @@ impl Path {
         let tape = gy.tape;
         // Copied out, so that the arena is not borrowed while the rule runs.
         let (op, args, rule) = {
-            let node = tape.node(id);
+            let node = tape.entry(id);
             (node.kind.name(), node.args.clone(), node.rule.clone())
         };
         let wanted: SmallVec<_> = args.iter().map(|&arg| self.contains(arg)).collect();

@@ -1,11 +1,13 @@
 //! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them
 //! backwards is a valid order of differentiation. No recursion, no reference counting between nodes.
 
+use super::value::{Value, compute};
 use super::{Kind, Var};
 use crate::real::Real;
 use crate::tensor::{IntoTensor, Tensor, memory};
 use smallvec::SmallVec;
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The number of a node on its tape.
@@ -31,7 +33,7 @@ pub type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 /// One operation on a tape, as laws and bounds read it.
 pub struct Node<F: Real> {
     pub kind: Kind,
-    pub value: Tensor<F>,
+    pub value: Value<F>,
     pub args: Args,
     /// None for a leaf or a constant.
     pub rule: Option<Rule<F>>,
@@ -84,14 +86,15 @@ impl<F: Real> Tape<F> {
     /// assert_eq!(tape.var(array![[1.0, 2.0], [3.0, 4.0]]).shape(), [2, 2]);
     /// ```
     pub fn var(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
-        self.push(Kind::Variable, &[], value.into_tensor(), None, true)
+        let value = value.into_tensor();
+        self.push(Kind::Variable, &[], value.into(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without
     /// derivatives.
     pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
         let value = value.into_tensor();
-        self.push(Kind::Constant, &[], value, None, false)
+        self.push(Kind::Constant, &[], value.into(), None, false)
     }
 
     /// A variable of shape `[]`.
@@ -135,19 +138,19 @@ impl<F: Real> Tape<F> {
         &'t self,
         kind: impl Into<Kind>,
         args: &[Var<'t, F>],
-        value: Tensor<F>,
+        value: impl Into<Value<F>>,
         rule: impl for<'a> Fn(&Vjp<'a, F>) -> Terms<'a, F> + 'static,
     ) -> Var<'t, F> {
         let kind = kind.into();
         let on = self.is_recorded(kind.name(), args);
         let rule = on.then(|| Rc::new(rule) as Rule<F>);
-        self.push(kind, args, value, rule, on)
+        self.push(kind, args, value.into(), rule, on)
     }
 
     /// Whether an operation on these arguments keeps its rule.
     #[track_caller]
     #[inline(never)]
-    fn is_recorded(&self, op: &str, args: &[Var<'_, F>]) -> bool {
+    pub(crate) fn is_recorded(&self, op: &str, args: &[Var<'_, F>]) -> bool {
         self.accept(op, args);
         self.recording.get() && args.iter().any(|a| a.is_differentiable())
     }
@@ -169,7 +172,7 @@ impl<F: Real> Tape<F> {
         &self,
         kind: Kind,
         args: &[Var<'_, F>],
-        value: Tensor<F>,
+        value: Value<F>,
         rule: Option<Rule<F>>,
         differentiable: bool,
     ) -> Var<'_, F> {
@@ -190,10 +193,44 @@ impl<F: Real> Tape<F> {
         }
     }
 
-    /// The node with this number.
+    /// The node with this number, with its value: if it was forgotten, it is computed again.
     #[doc(hidden)]
     pub fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
+        let node = self.entry(id);
+        if !node.value.is_kept() {
+            self.restore(id);
+        }
+        node
+    }
+
+    /// Computes a forgotten value again, after those of its operands that are forgotten too.
+    fn restore(&self, id: NodeId) {
+        let (mut forgotten, mut next) = (BTreeSet::from([id]), Some(id));
+        while let Some(id) = next {
+            let args = self.entry(id).args.clone();
+            forgotten.extend(args.iter().filter(|&&a| !self.entry(a).value.is_kept()));
+            next = forgotten.range(..id).next_back().copied();
+        }
+        for id in forgotten {
+            let node = self.entry(id);
+            let args = node.args.iter().map(|&a| self.handle(a).value());
+            node.value.keep(compute(&node.kind, args.collect()));
+        }
+    }
+
+    /// The node with this number; its value may be forgotten.
+    pub(super) fn entry(&self, id: NodeId) -> Ref<'_, Node<F>> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// The value of a node, which forgets it if it [can be computed again](compute).
+    pub(crate) fn take(&self, id: NodeId) -> Tensor<F> {
+        drop(self.node(id));
+        let node = &mut self.nodes.borrow_mut()[id];
+        match node.differentiable && node.kind.is_repeatable() {
+            true => node.value.forget(),
+            false => node.value.clone(),
+        }
     }
 
     /// The handle to a node.
@@ -214,7 +251,7 @@ impl<F: Real> Tape<F> {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);
         for node in freed {
-            memory::recycle(node.value);
+            node.value.recycle();
         }
     }
 

@@ -75,6 +75,17 @@ impl Activation {
         }
     }
 
+    /// y = σ(x) for an x that no other operation reads: if the derivative reads y alone, the value of x is
+    /// [forgotten](Var::forget).
+    pub fn consume<F: Real>(self, x: Var<'_, F>) -> Var<'_, F> {
+        let y = self.apply(x);
+        match self {
+            Self::Relu | Self::ReluSquared | Self::Tanh | Self::Sigmoid => x.forget(),
+            _ => {}
+        }
+        y
+    }
+
     /// k if σ(λx) = λᵏ σ(x) for all λ > 0 and all x; `None` if there is no such k.
     pub fn degree(self) -> Option<u32> {
         match self {

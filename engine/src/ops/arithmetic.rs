@@ -3,6 +3,7 @@
 use crate::autodiff::{Kind, Var};
 use crate::kernels::map;
 use crate::real::Real;
+use crate::tensor::Tensor;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 impl<F: Real> Add for Var<'_, F> {
@@ -12,6 +13,34 @@ impl<F: Real> Add for Var<'_, F> {
     #[track_caller]
     fn add(self, b: Self) -> Self {
         let y = map::binary("add", &self.value(), &b.value(), |a, b| a + b);
+        self.added(b, y)
+    }
+}
+
+impl<F: Real> Var<'_, F> {
+    /// y = x + b along the last axis, for a product x that no other operation reads: y takes its memory, and
+    /// the value of x is [forgotten](Self::forget).
+    ///
+    /// Shapes `[.., d]` and `[d]`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    #[track_caller]
+    pub fn add_bias(self, b: Self) -> Self {
+        self.tape.accept("add_bias", &[b]);
+        let (shape, found) = (self.shape(), b.shape());
+        assert!(
+            found.len() == 1 && shape.ends_with(&found),
+            "add_bias: x {shape:?} and b {found:?}: they must be [.., d] and [d]"
+        );
+        let mut y = self.tape.take(self.id);
+        map::add_assign(&mut y, &b.value());
+        self.added(b, y)
+    }
+
+    /// Records the sum y of two operands.
+    #[track_caller]
+    pub(super) fn added(self, b: Self, y: Tensor<F>) -> Self {
         self.binary(
             Kind::Add,
             b,

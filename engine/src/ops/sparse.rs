@@ -12,7 +12,7 @@
 
 mod matrix;
 
-use crate::autodiff::{Kind, Var};
+use crate::autodiff::{Kind, Value, Var};
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -49,17 +49,27 @@ pub use super::segment::{
 pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
     let (heads, d, shape) = product_shape("spmm", pattern, Orientation::Plain, s, x);
     let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
+    record_spmm(pattern, s, x, y.into_tensor(&shape).into())
+}
+
+/// The product and its derivatives, for a value that is computed, or forgotten.
+fn record_spmm<'t, F: Real>(
+    pattern: &Arc<Pattern>,
+    s: Var<'t, F>,
+    x: Var<'t, F>,
+    y: Value<F>,
+) -> Var<'t, F> {
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    s.binary(
-        Kind::SparseProduct {
-            pattern: Arc::clone(pattern),
-            transposed: false,
-        },
-        x,
-        y.into_tensor(&shape),
-        move |p| sddmm(&for_s, p.gy(), p.b()),
-        move |p| spmm_t(&for_x, p.a(), p.gy()),
-    )
+    let kind = Kind::SparseProduct {
+        pattern: Arc::clone(pattern),
+        transposed: false,
+    };
+    s.tape().record(kind, &[s, x], y, move |p| {
+        vec![
+            p.term(0, |p| sddmm(&for_s, p.gy(), p.b())),
+            p.term(1, |p| spmm_t(&for_x, p.a(), p.gy())),
+        ]
+    })
 }
 
 /// y = Sᵀ x: y_j = Σ_i s_ij x_i,   s̄ = [`sddmm`](x, ȳ),   x̄ = S ȳ
@@ -166,7 +176,7 @@ pub fn sddmm_add<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, 
     gather_rows(pattern, a) + gather_columns(pattern, b)
 }
 
-fn with_slices<F: Real>(
+pub(super) fn with_slices<F: Real>(
     a: Var<'_, F>,
     b: Var<'_, F>,
     kernel: impl FnOnce(&[F], &[F]) -> Buffer<F>,

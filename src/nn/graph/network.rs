@@ -116,7 +116,7 @@ impl<F: Real> GraphNet<F> {
         if let Some(map) = &self.input {
             let mut first = map.forward(pass, x);
             if config.ends.activated {
-                first = config.activation.apply(first);
+                first = config.activation.consume(first);
             }
             context.first = Some(first);
             x = dropout.forward(pass, first);
@@ -128,7 +128,7 @@ impl<F: Real> GraphNet<F> {
             if let Some(norm) = self.norms.get(l) {
                 y = norm.on_graph(pass, y, neighbours);
             }
-            let y = residual.add(config.activation.apply(y));
+            let y = residual.add(config.activation.consume(y));
             x = dropout.forward(pass, y);
         }
         match &self.output {

@@ -144,8 +144,8 @@ impl<F: Real> FeedForward<F> {
         pass.call(self, &[x], || {
             let up = self.up.forward(pass, x);
             let hidden = match &self.gate {
-                Some(gate) => self.activation.apply(gate.forward(pass, x)) * up,
-                None => self.activation.apply(up),
+                Some(gate) => self.activation.consume(gate.forward(pass, x)) * up,
+                None => self.activation.consume(up),
             };
             let hidden = self.dropout.forward(pass, hidden);
             self.down.forward(pass, hidden)

@@ -401,5 +401,15 @@ fn products() -> Vec<Operation> {
                 )
             },
         },
+        Operation {
+            name: "add_bias",
+            draw: |d| {
+                let (m, n) = (d.count(1, 4), d.count(1, 4));
+                let args = vec![d.signed(&[m, n]), d.signed(&[n])];
+                Case::new(args, function!(|x| x[0].add_bias(x[1])), |x| {
+                    (&x[0] + &x[1]).into_shared()
+                })
+            },
+        },
     ]
 }
