@@ -8,7 +8,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use emmy::autodiff::vjp;
+use emmy::autodiff::{grad_and_free, vjp};
 use emmy::graph::generators::random_graph;
 use emmy::nn::{
     ContraConfig, Conv, GraphNet, GraphNetConfig, LanguageConfig, LanguageModel, Module, Pass,
@@ -229,17 +229,20 @@ fn steps<M: Module<f32>>(
         let pass = Pass::train(&tape, &net, epoch);
         let loss = loss(&net, &pass);
         // Views of one buffer count once.
-        let mut values = HashMap::new();
+        let (mut values, mut forgotten) = (HashMap::new(), 0);
         for id in 0..tape.len() {
-            let value = &tape.node(id).value;
-            values.insert(value.as_ptr(), value.len());
+            let var = tape.handle(id);
+            match var.is_kept() {
+                true => _ = values.insert(var.value().as_ptr(), var.len()),
+                false => forgotten += var.len(),
+            }
         }
         let parameters: usize = net.tensors().iter().map(|p| p.len()).sum();
         // The parameters themselves are values of the tape.
-        let numbers = values.values().sum::<usize>() + 3 * parameters;
+        let numbers = values.values().sum::<usize>() + forgotten + 3 * parameters;
         held = (4 * numbers + inputs) as u64;
         forward = forward.or_else(|| support::resident("VmHWM"));
-        let gradients = pass.gradients(loss);
+        let gradients = grad_and_free(loss, pass.vars());
         drop(pass);
         drop(tape);
         optimizer.step(net.tensors_mut(), &gradients, 1e-3);

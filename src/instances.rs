@@ -1,7 +1,7 @@
 //! Bounds, laws, traces, networks, recurrent layers and optimisers compiled here, once per type of numbers,
 //! instead of in every program; `engine/src/instances.rs` says why and does the same for operations.
 
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Tape, Var, grad_and_free};
 use crate::graph::Neighbourhood;
 use crate::lipschitz::{self, Domain, Lp};
 use crate::nn::{
@@ -70,6 +70,7 @@ fn network<F: Real>(config: GraphNetConfig, x: Tensor<F>, neighbours: &Neighbour
     for pass in [Pass::train(&tape, &net, 0), Pass::eval(&tape, &net)] {
         let y = net.forward(&pass, tape.constant(x.clone()), neighbours);
         pass.gradients(y);
+        grad_and_free(y, pass.vars());
     }
     net.trace();
     net.tensors_mut();

@@ -123,7 +123,7 @@ fn of_edges<'t, F: Real>(x: Var<'t, F>, matrix: &Csr<F>, pattern: &Arc<Pattern>)
     let y = y + sparse::spmm(pattern, x, x) + sparse::spmm_t(pattern, x, x);
     let y = y + sparse::sddmm(pattern, x, x) + sparse::sddmm_add(pattern, x, x);
     let m: Sparse<'_, F> = x.tape().sparse(matrix);
-    let y = y + m.linear(x).add_bias(x) + m.t().softmax().matmul_add(y, x) + m.t_matmul(y);
+    let y = y + m.linear(x).add_bias(x) + m.t().softmax().matmul(y) + m.t_matmul(y);
     let y = y + m.row_sums() + m.column_sums() + m.to_dense();
     let attention = EdgeAttention {
         pattern: pattern.clone(),

@@ -41,20 +41,6 @@ impl<'t, F: Real> Bound<'t, F> {
         Self::of(a.tape(), Tree::Norm(p, vec![a.id().into()]))
     }
 
-    /// ‖A Bᵀ …‖_p of a product of matrices, from the first to the last.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn norm_of_product(p: Lp, factors: &[Var<'t, F>]) -> Self {
-        let matrices = factors.iter().map(|a| a.id().into()).collect();
-        Self::of(factors[0].tape(), Tree::Norm(p, matrices))
-    }
-
-    /// max |a_i|: the norm, for every p, of a product with a entry by entry.
-    pub fn max_abs(a: Var<'t, F>) -> Self {
-        Self::of(a.tape(), Tree::MaxAbs(a.id()))
-    }
-
     /// 1 / min |a_i|: the norm, for every p, of a division by a entry by entry.
     pub fn recip(a: Var<'t, F>) -> Self {
         Self::of(a.tape(), Tree::Recip(a.id(), None))
@@ -167,7 +153,7 @@ impl<'t, F: Real> Evaluator<'t, F> {
             return known;
         }
         let all = |trees: &[Rc<Tree>]| trees.iter().map(|t| self.upper(t)).collect::<Vec<_>>();
-        let entries = |node: usize| self.tape.node(node).value.mapv(Real::as_f64);
+        let entries = |node: usize| self.tape.node(node).value().mapv(Real::as_f64);
         let value = match &**tree {
             Tree::Number(x) | Tree::Here(x) => *x,
             Tree::Norm(p, factors) => self.norm(*p, factors),

@@ -66,7 +66,7 @@ pub(super) fn rounding<F: Real>(y: Var<'_, F>, x: Var<'_, F>) -> f64 {
     let nodes = x.id()..y.id() + 1;
     let longest = nodes.clone().filter_map(|id| {
         let node = y.tape().node(id);
-        node.value.shape().iter().copied().max()
+        node.shape.iter().copied().max()
     });
     let sums = nodes.len() * longest.max().unwrap_or(1);
     let unit = F::epsilon().as_f64() / f64::EPSILON;

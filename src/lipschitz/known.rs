@@ -79,7 +79,8 @@ impl Domain {
             Err(Error::invalid("the recorded input", expected, found))
         };
         let d = {
-            let entries = &tape.node(x).value;
+            let node = tape.node(x);
+            let entries = node.value();
             if let Some(found) = entries.iter().find(|x| !x.is_finite()) {
                 return refuse("finite numbers".into(), found.to_string());
             }

@@ -68,7 +68,7 @@ fn map_of<F: Real>(rule: &Rule<'_, '_, F>, mut id: usize, per_position: bool) ->
                 id = node.args[0];
             }
             Kind::MatMul { transposed: true } if !known.moves(node.args[1]) => {
-                let rows = known.tape.node(node.args[1]).value.shape()[0];
+                let rows = known.tape.node(node.args[1]).shape[0];
                 return (rows == heads * d && (axes == 1 || heads == 1)).then_some(Map {
                     from: node.args[0],
                     weight: node.args[1],

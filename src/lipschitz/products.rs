@@ -106,9 +106,9 @@ impl<F: Real> Rule<'_, '_, F> {
         else {
             return None;
         };
-        let [width, all] = [side_by_side, id].map(|id| tape.node(id).value.shape().to_vec());
+        let [width, all] = [side_by_side, id].map(|id| tape.node(id).shape.to_vec());
         let [.., heads, d] = all[..] else { return None };
-        let single = tape.node(w_o.node).value.ndim() == 2;
+        let single = tape.node(w_o.node).shape.len() == 2;
         if !single || width.last() != Some(&(heads * d)) {
             return None;
         }
@@ -128,7 +128,7 @@ impl<F: Real> Rule<'_, '_, F> {
     /// The bound of W₂ σ(W₁ u) with respect to u, times the constant of u, if the first operand of this
     /// product is such an activation; likewise of a product of two linear maps.
     fn tightened(&self, w2: Matrix) -> Option<Rc<Tree>> {
-        if self.known.tape.node(w2.node).value.ndim() != 2 {
+        if self.known.tape.node(w2.node).shape.len() != 2 {
             return None;
         }
         let (z, slopes) = self.activation(self.arg(0));
@@ -180,7 +180,7 @@ impl<F: Real> Rule<'_, '_, F> {
                     if self.known.moves(node.args[0]) && !self.known.moves(node.args[1]) =>
                 {
                     let (u, w) = (node.args[0], Matrix::from(node.args[1]));
-                    let single = tape.node(w.node).value.ndim() == 2;
+                    let single = tape.node(w.node).shape.len() == 2;
                     let map = if transposed { w } else { w.t() };
                     return single.then_some((u, map));
                 }
@@ -190,6 +190,6 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     fn size_of(&self, id: usize) -> usize {
-        self.known.tape.node(id).value.len()
+        self.known.tape.node(id).value().len()
     }
 }

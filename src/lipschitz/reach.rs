@@ -86,7 +86,7 @@ impl Reach {
             return Self::of_input(known.domain, id);
         }
         let node = known.tape.node(id);
-        let shape = node.value.shape();
+        let shape = &node.shape;
         let d = shape.last().copied().unwrap_or(1);
         // A fixed operand reaches as far as its entries.
         let arg = |k: usize| {
@@ -97,8 +97,8 @@ impl Reach {
             }
         };
         let width = |k: usize| {
-            let value = &known.tape.node(node.args[k]).value;
-            value.shape().last().copied().unwrap_or(1)
+            let value = &known.tape.node(node.args[k]).shape;
+            value.last().copied().unwrap_or(1)
         };
         let reach = match &node.kind {
             Kind::Alias | Kind::Declared(_) => arg(0),
@@ -153,7 +153,7 @@ impl Reach {
                     Map::Broadcast => Self { row: None, ..a },
                     Map::Sum | Map::SumTo => {
                         let terms =
-                            known.tape.node(node.args[0]).value.len() / node.value.len().max(1);
+                            known.tape.node(node.args[0]).value().len() / node.value().len().max(1);
                         let terms = number(Upper::new(terms as f64));
                         Self {
                             row: None,
@@ -221,7 +221,7 @@ impl Reach {
             // two rows.
             Kind::MatMul { transposed } => {
                 let b = known.tape.node(node.args[1]);
-                let rows = b.value.shape().iter().rev().nth(1).copied().unwrap_or(1);
+                let rows = b.shape.iter().rev().nth(1).copied().unwrap_or(1);
                 let rows = number(Upper::new(rows as f64).sqrt());
                 let both = arg(0).row.zip(arg(1).row);
                 let entry = both.clone().filter(|_| *transposed);
@@ -281,7 +281,8 @@ pub(super) fn least<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     let found = match known.moves(id) {
         true => of_operation(known, id),
         false => {
-            let value = &known.tape.node(id).value;
+            let node = known.tape.node(id);
+            let value = node.value();
             let least = |m: f64, x: &F| match x.is_nan() {
                 true => f64::NEG_INFINITY,
                 false => m.min(x.as_f64()),
@@ -298,7 +299,7 @@ fn of_operation<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     const NONE: f64 = f64::NEG_INFINITY;
     let node = known.tape.node(id);
     let arg = |k: usize| least(known, node.args[k]);
-    let elements = |id: usize| known.tape.node(id).value.len();
+    let elements = |id: usize| known.tape.node(id).value().len();
     // Of a sum of entries, some of which may be left out.
     let of_sum = |least: f64| if least >= 0.0 { 0.0 } else { NONE };
     match &node.kind {

@@ -196,13 +196,13 @@ impl<F: Real> Reader<'_, '_, F> {
 /// The length of the rows of a node.
 fn width<F: Real>(known: &Known<'_, F>, id: usize) -> usize {
     let node = known.tape.node(id);
-    node.value.shape().last().copied().unwrap_or(1)
+    node.shape.last().copied().unwrap_or(1)
 }
 
 fn part<F: Real>(known: &Known<'_, F>, id: usize) -> Part {
     let node = known.tape.node(id);
-    let size = |id: usize| known.tape.node(id).value.len();
-    let dimensions = |id: usize| known.tape.node(id).value.ndim();
+    let size = |id: usize| known.tape.node(id).value().len();
+    let dimensions = |id: usize| known.tape.node(id).shape.len();
     let one = |k: usize, step: Step| Part::Sum(vec![(node.args[k], step)]);
     let moves: Vec<bool> = node.args.iter().map(|&a| known.moves(a)).collect();
     if !moves.contains(&true) {
@@ -269,7 +269,7 @@ fn norm_over_rows<F: Real>(tape: &Tape<F>, id: usize) -> Upper {
             pattern,
             transposed,
         } => {
-            let values = tape.node(node.args[0]).value.mapv(Real::as_f64);
+            let values = tape.node(node.args[0]).value().mapv(Real::as_f64);
             let values: Vec<f64> = values.iter().copied().collect();
             sparse::matrix_norm(pattern, &values, *transposed, Lp::Two)
         }

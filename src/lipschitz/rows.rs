@@ -21,10 +21,10 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
     let node = known.tape.node(id);
     let arg = |k: usize| at(known, node.args[k]);
     let moves = |k: usize| known.moves(node.args[k]);
-    let same = |k: usize| known.tape.node(node.args[k]).value.shape() == node.value.shape();
+    let same = |k: usize| known.tape.node(node.args[k]).shape == node.shape;
     let spread = |k: usize| {
-        let value = known.tape.node(node.args[k]).value.mapv(Real::as_f64);
-        Some(table(value.broadcast(node.value.shape())?.to_owned()))
+        let value = known.tape.node(node.args[k]).value().mapv(Real::as_f64);
+        Some(table(value.broadcast(&node.shape[..])?.to_owned()))
     };
     let found = match &node.kind {
         Kind::Alias | Kind::Declared(_) | Kind::AddScalar(_) => arg(0)?,
@@ -51,12 +51,12 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
             _ => return None,
         },
         Kind::MatMul { transposed } if moves(0) && !moves(1) => {
-            let w = known.tape.node(node.args[1]).value.mapv(Real::as_f64);
+            let w = known.tape.node(node.args[1]).value().mapv(Real::as_f64);
             let w = w.into_dimensionality::<Ix2>().ok()?;
             arg(0)?.mapped(&if *transposed { w } else { w.reversed_axes() })?
         }
         Kind::Entrywise(function) => {
-            let x = known.tape.node(node.args[0]).value.mapv(Real::as_f64);
+            let x = known.tape.node(node.args[0]).value().mapv(Real::as_f64);
             let ends = [0, 1].map(|k| table(x.mapv(|x| function.slope_at(x)[k])));
             arg(0)?.bent(&ends)?
         }
@@ -90,7 +90,7 @@ fn at<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
     if let Some(rows) = known.rows(id) {
         return Some(rows.clone());
     }
-    let d = known.tape.node(id).value.shape().last().copied();
+    let d = known.tape.node(id).shape.last().copied();
     match known.moves(id) {
         true => Rows::identity(id, known.p, d.unwrap_or(1)),
         false => None,

@@ -22,7 +22,7 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     pub fn shape(&self, id: usize) -> Vec<usize> {
-        self.known.tape.node(id).value.shape().to_vec()
+        self.known.tape.node(id).shape.to_vec()
     }
 
     pub fn p(&self) -> Lp {

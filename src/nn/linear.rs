@@ -81,35 +81,19 @@ pub(super) fn affine<F: Real>(
 /// y + b along the last axis. The value of y is [forgotten](Var::forget).
 ///
 /// # Panics
-/// As [`read_bias`].
+/// If there is not one number per neuron: with one neuron a longer b would be broadcast.
 #[track_caller]
 pub(super) fn add_bias<'t, F: Real>(
     pass: &Pass<'t, '_, F>,
     y: Var<'t, F>,
     bias: Option<&Tensor<F>>,
 ) -> Var<'t, F> {
-    let neurons = y.shape().last().copied();
-    match read_bias(pass, bias, neurons.unwrap_or(0)) {
-        Some(b) => y.add_bias(b),
-        None => y,
-    }
-}
-
-/// The bias of so many neurons, if there is one.
-///
-/// # Panics
-/// If there is not one number per neuron: with one neuron a longer b would be broadcast.
-#[track_caller]
-pub(super) fn read_bias<'t, F: Real>(
-    pass: &Pass<'t, '_, F>,
-    bias: Option<&Tensor<F>>,
-    neurons: usize,
-) -> Option<Var<'t, F>> {
-    let b = bias?;
-    let found = b.shape();
+    let Some(b) = bias else { return y };
+    let (neurons, found) = (y.shape().last().copied(), b.shape());
     assert!(
-        found == [neurons],
-        "bias: it has the shape {found:?}, and there are {neurons} neurons: it must be one number per neuron",
+        found.len() == 1 && found.first().copied() == neurons,
+        "bias: it has the shape {found:?}, and there are {} neurons: it must be one number per neuron",
+        neurons.unwrap_or(0)
     );
-    Some(pass.param(b))
+    y.add_bias(pass.param(b))
 }

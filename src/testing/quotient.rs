@@ -23,7 +23,7 @@ pub(super) fn steepness<'t, F: Real>(
     pair: &[Tensor<F>; 2],
     p: Lp,
 ) -> Steepness {
-    let axes = (0..tape.len()).filter_map(|id| tape.node(id).value.shape().iter().copied().max());
+    let axes = (0..tape.len()).filter_map(|id| tape.node(id).shape.iter().copied().max());
     let sums = tape.len() * axes.max().unwrap_or(1);
     let unit = F::epsilon().as_f64() / f64::EPSILON;
     let (y, z) = (y.value(), z.value());

@@ -42,11 +42,6 @@ impl Batches {
         }
     }
 
-    /// The number of batches per epoch.
-    pub fn per_epoch(&self) -> usize {
-        self.examples.div_ceil(self.size)
-    }
-
     /// The batches of an epoch with this seed: same seed, same batches.
     pub fn of(&self, seed: u64) -> Vec<Vec<usize>> {
         let mut order: Vec<usize> = (0..self.examples).collect();

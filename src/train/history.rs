@@ -3,7 +3,6 @@
 use super::{BestBy, Metrics};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The record of one step. All numbers are of the point θ at which the step began, that is after `step` − 1
 /// steps.
@@ -25,8 +24,8 @@ pub struct StepRecord {
 
 /// The record of an epoch. All numbers are of the point θ after its last step.
 ///
-/// The training loss and the gradient at the same point are in the record of the step that begins there,
-/// [`History::step_from`].
+/// The training loss and the gradient at the same point are in the record of the step that begins there:
+/// `history.steps.get(record.steps)`, and none for the last epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The number of epochs up to this point, from 1.
@@ -165,12 +164,6 @@ impl History {
         self.records.last()
     }
 
-    /// The step that begins where an epoch ended: its loss and gradient are of the point of this record.
-    /// `None` for the last epoch.
-    pub fn step_from(&self, record: &Record) -> Option<&StepRecord> {
-        self.steps.get(record.steps)
-    }
-
     /// The steps of an epoch, counted from 1.
     pub fn steps_of(&self, epoch: usize) -> &[StepRecord] {
         let begin = self.steps.partition_point(|step| step.epoch < epoch);
@@ -191,29 +184,5 @@ impl History {
     /// The mean time of an epoch in milliseconds, evaluation included; NaN before the first.
     pub fn ms_per_epoch(&self) -> f64 {
         self.records.iter().map(|r| r.ms).sum::<f64>() / self.records.len() as f64
-    }
-
-    /// √Σ ‖∂L/∂θ‖² over the parameters of each layer, step by step. A parameter's layer is its name up to its
-    /// last number (`layers.0` of `layers.0.source.weight`), or the whole name if there is none.
-    pub fn layer_gradient_norms(&self) -> BTreeMap<String, Vec<f64>> {
-        let mut out: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for (k, name) in self.names.iter().enumerate() {
-            let norms = out
-                .entry(layer_of(name))
-                .or_insert_with(|| vec![0.0; self.steps.len()]);
-            for (norm, step) in norms.iter_mut().zip(&self.steps) {
-                *norm = norm.hypot(step.gradient_norms[k]);
-            }
-        }
-        out
-    }
-}
-
-fn layer_of(name: &str) -> String {
-    let parts: Vec<&str> = name.split('.').collect();
-    let is_number = |part: &&str| part.parse::<usize>().is_ok();
-    match parts.iter().rposition(is_number) {
-        Some(last) => parts[..=last].join("."),
-        None => name.to_owned(),
     }
 }

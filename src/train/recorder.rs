@@ -126,17 +126,6 @@ impl Sample {
     pub fn relative_gradient(&self, k: usize) -> Norms {
         self.gradient[k].over(&self.norm[k])
     }
-
-    /// ‖θ − θ₀‖ / ‖θ‖ of the `k`-th parameter; 0 if it has not moved, ∞ if it moved to 0. If the parameter
-    /// started at 0, this is 1 from the first step on and says nothing; look at [`change`](Self::change)
-    /// itself instead.
-    ///
-    /// # Panics
-    /// If there are not so many parameters.
-    #[track_caller]
-    pub fn relative_change(&self, k: usize) -> Norms {
-        self.change[k].over(&self.norm[k])
-    }
 }
 
 impl<F: Real> Recorder<F> {
@@ -193,11 +182,6 @@ impl<F: Real> Recorder<F> {
     /// The samples so far.
     pub fn recording(&self) -> &Recording {
         &self.recording
-    }
-
-    /// The samples, to keep.
-    pub fn into_recording(self) -> Recording {
-        self.recording
     }
 
     fn sample(&self, point: &Point<'_, F>) -> Sample {

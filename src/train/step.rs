@@ -1,6 +1,6 @@
 //! One step of a training loop written by hand.
 
-use crate::autodiff::{Tape, Var};
+use crate::autodiff::{Tape, Var, grad_and_free};
 use crate::error::{Error, Result, Rules};
 use crate::nn::{Entry, Module, Pass};
 use crate::optim::Optimizer;
@@ -54,7 +54,7 @@ pub fn step<F: Real, M: Module<F>>(
     let tape = Tape::new();
     let pass = Pass::train(&tape, &*model, seed);
     let loss = loss(model, &pass);
-    let gradients = pass.gradients(loss);
+    let gradients = grad_and_free(loss, pass.vars());
     let value = loss.item().as_f64();
     check_finite(model, seed, value, &gradients)?;
     let updates = pass.into_updates();

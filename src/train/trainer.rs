@@ -4,7 +4,7 @@ use super::{
     History, Metrics, Observer, Point, Record, StepRecord, Task, TrainConfig, TrainState,
     each_epoch, state::restore,
 };
-use crate::autodiff::Tape;
+use crate::autodiff::{Tape, grad_and_free};
 use crate::error::{Error, Result, Rules, printable};
 use crate::kernels::update::sum_of_squares;
 use crate::nn::{Module, Pass, Updates, entries, mix};
@@ -289,7 +289,7 @@ impl<F: Real, M: Module<F>> Trainer<F, M> {
         let loss = task.loss(&self.model, &pass, batch);
         let value = loss.value.item().as_f64();
         let gradients = match value.is_finite() {
-            true => pass.gradients(loss.value),
+            true => grad_and_free(loss.value, pass.vars()),
             false => Vec::new(),
         };
         PassResults {

@@ -2,7 +2,7 @@
 
 use crate::support::{bits, close, data, pattern};
 use emmy::kernels::par;
-use emmy::kernels::spmm::{sddmm, spmm, spmm_add, spmm_t};
+use emmy::kernels::spmm::{sddmm, spmm, spmm_t};
 
 /// Every size that a loop treats specially, and some other sizes.
 const SIZES: [(usize, usize); 9] = [
@@ -40,14 +40,6 @@ fn equal_the_naive_loops() {
             }
             close(&spmm(&p, &v, &x, heads, d), &ax, 1e-13);
             close(&spmm_t(&p, &v, &y, heads, d), &aty, 1e-13);
-            if heads == 1 {
-                let b: Vec<f64> = data(d, 5);
-                let rows = ax.chunks(d.max(1));
-                let sums: Vec<f64> = rows
-                    .flat_map(|row| row.iter().zip(&b).map(|(x, b)| x + b))
-                    .collect();
-                close(&spmm_add(&p, &v, &x, &b), &sums, 1e-13);
-            }
             close(&sddmm(&p, &y, &x, heads, d), &dots, 1e-13);
         }
     }
@@ -65,7 +57,6 @@ fn bits_do_not_depend_on_threads() {
                 [
                     bits(&spmm(&p, &v, &x, heads, d)),
                     bits(&spmm_t(&p, &v, &y, heads, d)),
-                    bits(&spmm_add(&p, &v[..p.nnz()], &x[..800 * d], &x[..d])),
                     bits(&sddmm(&p, &y, &x, heads, d)),
                 ]
             })

@@ -1,6 +1,6 @@
 //! Tensors.
 
-use emmy::tensor::{IntoTensor, Tensor, causal_mask, tensor};
+use emmy::tensor::{IntoTensor, Tensor, tensor};
 use ndarray::array;
 
 #[test]
@@ -29,16 +29,4 @@ fn numbers_in_any_form_become_a_tensor() {
     assert_eq!(of(shared.clone()).as_ptr(), shared.as_ptr());
     // A view keeps its order.
     assert_eq!(of(shared.t()), tensor(&[2, 2], vec![1.0, 3.0, 2.0, 4.0]));
-}
-
-#[test]
-fn a_causal_mask_hides_what_comes_later() {
-    let mask = causal_mask(3);
-    assert_eq!(mask.shape(), [3, 3]);
-    for i in 0..3 {
-        for j in 0..3 {
-            assert_eq!(mask[[i, j]], j <= i);
-        }
-    }
-    assert_eq!(causal_mask(0).shape(), [0, 0]);
 }

@@ -326,7 +326,7 @@ fn a_recorder_samples_an_epoch_once_or_every_kth_step() {
         let mut recorder = recorder.counting(unit);
         let mut trainer = trainer(config());
         trainer.fit_observed(&task, &mut recorder).unwrap();
-        let samples = recorder.into_recording().samples;
+        let samples = recorder.recording().clone().samples;
         let places = samples.iter().map(|s| (s.epoch, s.step));
         places.collect::<Vec<_>>()
     };

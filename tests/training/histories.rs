@@ -89,23 +89,6 @@ fn step(step: usize, loss: f64) -> StepRecord {
 }
 
 #[test]
-fn gradient_norms_are_taken_together_by_layer() {
-    let names = [
-        "layers.0.weight",
-        "layers.0.source.bias",
-        "scale",
-        "blocks.1.layers.0.weight",
-    ];
-    let mut history = History::default();
-    history.names = names.map(String::from).to_vec();
-    history.steps.push(step(1, 1.0));
-    let norms = history.layer_gradient_norms();
-    assert_eq!(norms.len(), 3);
-    assert_eq!((norms["layers.0"][0], norms["scale"][0]), (5.0, 5.0));
-    assert_eq!(norms["blocks.1.layers.0"][0], 6.0);
-}
-
-#[test]
 fn steps_and_epochs_are_found_from_each_other() {
     let mut history = History::default();
     for (k, loss) in [4.0, 3.0, 2.0, 1.0, 0.5].into_iter().enumerate() {
@@ -129,7 +112,7 @@ fn steps_and_epochs_are_found_from_each_other() {
     assert_eq!(losses(3), [0.5]);
     assert_eq!(history.training_loss(1), 3.5);
     assert!(history.training_loss(4).is_nan());
-    let next = history.step_from(&history.records[0]).unwrap();
+    let next = history.steps.get(history.records[0].steps).unwrap();
     assert_eq!((next.step, next.loss), (3, 2.0));
 }
 

@@ -10,7 +10,7 @@
 
 use super::par::{self, RowBlock};
 use super::rows::{self, Out};
-use super::{accumulate_rows, dot, simd};
+use super::{dot, simd};
 use crate::real::Real;
 use crate::sparse::Pattern;
 use crate::tensor::memory::{self, Buffer};
@@ -24,19 +24,7 @@ use crate::tensor::memory::{self, Buffer};
 pub fn spmm<F: Real>(pattern: &Pattern, v: &[F], x: &[F], heads: usize, d: usize) -> Buffer<F> {
     check("spmm", "v", v, &[pattern.nnz(), heads]);
     check("spmm", "x", x, &[pattern.cols(), heads, d]);
-    product(pattern, None, v, x, heads, d, None)
-}
-
-/// out[i, :] = Σ over the entries e of row i of v[e] x[col e, :] + b, for one head, shape [n, D].
-///
-/// # Panics
-/// If the length of `v` is not nnz, that of `x` not m × D, or that of `b` not D.
-#[track_caller]
-#[inline(never)]
-pub fn spmm_add<F: Real>(pattern: &Pattern, v: &[F], x: &[F], b: &[F]) -> Buffer<F> {
-    check("spmm_add", "v", v, &[pattern.nnz()]);
-    check("spmm_add", "x", x, &[pattern.cols(), b.len()]);
-    product(pattern, None, v, x, 1, b.len(), Some(b))
+    product(pattern, None, v, x, heads, d)
 }
 
 /// out[j, h, :] = Σ over the entries e of column j of v[e, h] y[row e, h, :], shape [m, H, D].
@@ -49,15 +37,7 @@ pub fn spmm_t<F: Real>(pattern: &Pattern, v: &[F], y: &[F], heads: usize, d: usi
     check("spmm_t", "v", v, &[pattern.nnz(), heads]);
     check("spmm_t", "y", y, &[pattern.rows(), heads, d]);
     let transposed = pattern.transposed();
-    product(
-        &transposed.pattern,
-        Some(&transposed.entry),
-        v,
-        y,
-        heads,
-        d,
-        None,
-    )
+    product(&transposed.pattern, Some(&transposed.entry), v, y, heads, d)
 }
 
 /// out[e, h] = ⟨a[row e, h, :], b[col e, h, :]⟩, shape [nnz, H].
@@ -92,8 +72,7 @@ pub fn sddmm<F: Real>(pattern: &Pattern, a: &[F], b: &[F], heads: usize, d: usiz
     out
 }
 
-/// out[i, h, :] = Σ over row i of v[e, h] x[col e, h, :]; where `entry` is given, with v[entry[e], h]; where `b`
-/// is given, + b.
+/// out[i, h, :] = Σ over row i of v[e, h] x[col e, h, :]; where `entry` is given, with v[entry[e], h].
 fn product<F: Real>(
     pattern: &Pattern,
     entry: Option<&[u32]>,
@@ -101,7 +80,6 @@ fn product<F: Real>(
     x: &[F],
     heads: usize,
     d: usize,
-    b: Option<&[F]>,
 ) -> Buffer<F> {
     let width = heads * d;
     let mut out = memory::scratch(pattern.rows() * width);
@@ -119,9 +97,6 @@ fn product<F: Real>(
             Some(entry) => rows::collect(&entry[entries], v, heads, &mut space),
         };
         weighted_sums(&block, heads, v, x, part, false);
-        if let Some(b) = b {
-            accumulate_rows(part, b);
-        }
     });
     out
 }

@@ -44,20 +44,6 @@ pub fn tensor<F>(shape: &[usize], data: Vec<F>) -> Tensor<F> {
     ArcArray::from_shape_vec(IxDyn(shape), data).expect("as many elements as the shape holds")
 }
 
-/// The mask of causal attention, shape `[n, n]`: true at (i, j) where j ≤ i, so that a row sees itself and
-/// the rows before it.
-///
-/// ```
-/// use emmy::{Tape, tensor::{causal_mask, tensor}};
-/// let tape = Tape::new();
-/// let scores = tape.var(tensor(&[2, 2], vec![1.0_f64, 5.0, 1.0, 1.0]));
-/// let alpha = scores.softmax_masked(-1, &causal_mask(2));
-/// assert_eq!(alpha.value(), tensor(&[2, 2], vec![1.0, 0.0, 0.5, 0.5]));
-/// ```
-pub fn causal_mask(n: usize) -> Tensor<bool> {
-    tensor(&[n, n], (0..n * n).map(|k| k % n <= k / n).collect())
-}
-
 /// A value that converts to a tensor: a tensor, an array or view of ndarray of any dimension, and a `Vec`,
 /// slice or array of numbers as a vector.
 pub trait IntoTensor<F> {

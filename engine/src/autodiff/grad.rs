@@ -35,6 +35,20 @@ pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
     Path::new(y, xs).sweep(y.tape, Tensor::ones(shape), xs)
 }
 
+/// [`grad`] as the last use of the tape: it frees each value as soon as no derivative needs it any more. The
+/// value of y stays, and those of leaves; asking for another one panics.
+///
+/// # Panics
+/// As [`grad`].
+#[track_caller]
+#[inline(never)]
+pub fn grad_and_free<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
+    let shape = one_element("grad_and_free", y, xs);
+    let mut path = Path::new(y, xs);
+    path.frees = true;
+    path.sweep(y.tape, Tensor::ones(shape), xs)
+}
+
 /// ∂y/∂x for each x, as variables that can be differentiated again.
 ///
 /// ```

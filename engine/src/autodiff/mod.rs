@@ -19,7 +19,6 @@ mod grad;
 mod kind;
 mod path;
 mod tape;
-mod value;
 mod var;
 
 #[doc(hidden)]
@@ -31,8 +30,8 @@ pub use check_kind::check_kind;
 pub use function::Function;
 pub(crate) use function::{about, kink};
 pub use fused::{Fused, checkpoint, fused};
-pub use grad::{grad, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
+pub use grad::{grad, grad_and_free, grad_graph, hvp, jacobian, jvp, jvp_graph, vjp, vjp_graph};
 pub use kind::{Choice, Declaration, Kind, Map};
+pub(crate) use tape::Reference;
 pub use tape::{Tape, Vjp};
-pub(crate) use value::Value;
 pub use var::Var;

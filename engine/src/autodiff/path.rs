@@ -15,6 +15,8 @@ pub(super) struct Path {
     reaches: Vec<bool>,
     /// For each node from `low` to y: is it an x?
     wanted: Vec<bool>,
+    /// Whether the sweep frees the values that it has passed.
+    pub(super) frees: bool,
 }
 
 impl Path {
@@ -39,6 +41,7 @@ impl Path {
             low,
             reaches,
             wanted,
+            frees: false,
         }
     }
 
@@ -72,6 +75,9 @@ impl Path {
                     Some(sum) => sum.add(term),
                     empty => *empty = Some(term),
                 }
+            }
+            if self.frees && slot + 1 < self.reaches.len() {
+                tape.free(self.low + slot);
             }
         }
         let found = |x: &Var<'_, F>| adjoints.get(x.id.checked_sub(self.low)?)?.clone();

@@ -1,12 +1,12 @@
 //! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them
 //! backwards is a valid order of differentiation. No recursion, no reference counting between nodes.
 
-use super::value::{Value, compute};
+use super::grad::constants;
 use super::{Kind, Var};
 use crate::real::Real;
 use crate::tensor::{IntoTensor, Tensor, memory};
 use smallvec::SmallVec;
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -33,15 +33,29 @@ pub type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 /// One operation on a tape, as laws and bounds read it.
 pub struct Node<F: Real> {
     pub kind: Kind,
-    pub value: Value<F>,
+    /// Empty while it is forgotten.
+    value: OnceCell<Tensor<F>>,
+    pub shape: SmallVec<[usize; 4]>,
     pub args: Args,
     /// None for a leaf or a constant.
     pub rule: Option<Rule<F>>,
     /// Whether a derivative can flow through this node: it is a variable, or made of one.
     pub differentiable: bool,
     /// The composition that defines a fused operation, for a reader of the tape that has no answer for its
-    /// kind.
+    /// kind; of a forgotten value the operation itself, which computes it again.
     pub reference: Option<Rc<Reference<F>>>,
+}
+
+impl<F: Real> Node<F> {
+    /// The value; [`Tape::node`] has computed it again if it was forgotten.
+    pub fn value(&self) -> &Tensor<F> {
+        self.value.get().expect("a node is read by `Tape::node`")
+    }
+
+    /// Whether the value is in memory.
+    pub(super) fn is_kept(&self) -> bool {
+        self.value.get().is_some()
+    }
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -86,15 +100,14 @@ impl<F: Real> Tape<F> {
     /// assert_eq!(tape.var(array![[1.0, 2.0], [3.0, 4.0]]).shape(), [2, 2]);
     /// ```
     pub fn var(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
-        let value = value.into_tensor();
-        self.push(Kind::Variable, &[], value.into(), None, true)
+        self.push(Kind::Variable, &[], value.into_tensor(), None, true)
     }
 
     /// A constant: no derivative flows into it, and operations on constants alone are recorded without
     /// derivatives.
     pub fn constant(&self, value: impl IntoTensor<F>) -> Var<'_, F> {
         let value = value.into_tensor();
-        self.push(Kind::Constant, &[], value.into(), None, false)
+        self.push(Kind::Constant, &[], value, None, false)
     }
 
     /// A variable of shape `[]`.
@@ -138,19 +151,19 @@ impl<F: Real> Tape<F> {
         &'t self,
         kind: impl Into<Kind>,
         args: &[Var<'t, F>],
-        value: impl Into<Value<F>>,
+        value: Tensor<F>,
         rule: impl for<'a> Fn(&Vjp<'a, F>) -> Terms<'a, F> + 'static,
     ) -> Var<'t, F> {
         let kind = kind.into();
         let on = self.is_recorded(kind.name(), args);
         let rule = on.then(|| Rc::new(rule) as Rule<F>);
-        self.push(kind, args, value.into(), rule, on)
+        self.push(kind, args, value, rule, on)
     }
 
     /// Whether an operation on these arguments keeps its rule.
     #[track_caller]
     #[inline(never)]
-    pub(crate) fn is_recorded(&self, op: &str, args: &[Var<'_, F>]) -> bool {
+    fn is_recorded(&self, op: &str, args: &[Var<'_, F>]) -> bool {
         self.accept(op, args);
         self.recording.get() && args.iter().any(|a| a.is_differentiable())
     }
@@ -172,7 +185,7 @@ impl<F: Real> Tape<F> {
         &self,
         kind: Kind,
         args: &[Var<'_, F>],
-        value: Value<F>,
+        value: Tensor<F>,
         rule: Option<Rule<F>>,
         differentiable: bool,
     ) -> Var<'_, F> {
@@ -181,7 +194,8 @@ impl<F: Real> Tape<F> {
         let mut nodes = self.nodes.borrow_mut();
         nodes.push(Node {
             kind,
-            value,
+            shape: value.shape().into(),
+            value: value.into(),
             args,
             rule,
             differentiable,
@@ -197,7 +211,7 @@ impl<F: Real> Tape<F> {
     #[doc(hidden)]
     pub fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
         let node = self.entry(id);
-        if !node.value.is_kept() {
+        if !node.is_kept() {
             self.restore(id);
         }
         node
@@ -208,13 +222,19 @@ impl<F: Real> Tape<F> {
         let (mut forgotten, mut next) = (BTreeSet::from([id]), Some(id));
         while let Some(id) = next {
             let args = self.entry(id).args.clone();
-            forgotten.extend(args.iter().filter(|&&a| !self.entry(a).value.is_kept()));
+            forgotten.extend(args.iter().filter(|&&a| !self.entry(a).is_kept()));
             next = forgotten.range(..id).next_back().copied();
         }
         for id in forgotten {
             let node = self.entry(id);
+            let Some(again) = &node.reference else {
+                let op = node.kind.name();
+                panic!("{op}: its value was freed by `grad_and_free`")
+            };
             let args = node.args.iter().map(|&a| self.handle(a).value());
-            node.value.keep(compute(&node.kind, args.collect()));
+            let tape = Self::new();
+            let y = again(&constants(&tape, args.collect())).value();
+            assert!(node.value.set(y).is_ok(), "it was forgotten");
         }
     }
 
@@ -223,20 +243,31 @@ impl<F: Real> Tape<F> {
         Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
     }
 
-    /// The value of a node, which forgets it if it [can be computed again](compute).
-    pub(crate) fn take(&self, id: NodeId) -> Tensor<F> {
+    /// The value of a node, which then keeps its shape alone: `again` computes it if it is read. Without one,
+    /// and where no derivative flows, it stays: the node of a constant has no operands.
+    pub(crate) fn take(&self, id: NodeId, again: Option<Rc<Reference<F>>>) -> Tensor<F> {
         drop(self.node(id));
         let node = &mut self.nodes.borrow_mut()[id];
-        match node.differentiable && node.kind.is_repeatable() {
-            true => node.value.forget(),
-            false => node.value.clone(),
+        if !node.differentiable || again.is_none() {
+            return node.value().clone();
         }
+        node.reference = again;
+        node.value.take().expect("`Tape::node` has read it")
     }
 
     /// The handle to a node.
     #[doc(hidden)]
     pub fn handle(&self, id: NodeId) -> Var<'_, F> {
         Var { tape: self, id }
+    }
+
+    /// Frees the value of an operation for good, and what its rule holds.
+    pub(super) fn free(&self, id: NodeId) {
+        let node = &mut self.nodes.borrow_mut()[id];
+        if node.rule.take().is_some() {
+            node.reference = None;
+            node.value.take().map(memory::recycle);
+        }
     }
 
     /// Writes down the composition that defines operation `id`.
@@ -251,7 +282,7 @@ impl<F: Real> Tape<F> {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);
         for node in freed {
-            node.value.recycle();
+            node.value.into_inner().map(memory::recycle);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::tape::{NodeId, Tape};
 use crate::real::Real;
-use crate::tensor::{Tensor, memory};
+use crate::tensor::Tensor;
 use std::fmt;
 
 /// A differentiable tensor: a handle to a node on a [`Tape`], free to copy.
@@ -41,22 +41,22 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// The value; clones share their data, so this copies nothing.
     pub fn value(self) -> Tensor<F> {
-        self.tape.node(self.id).value.clone()
+        self.tape.node(self.id).value().clone()
     }
 
     /// The sizes of its dimensions.
     pub fn shape(self) -> Vec<usize> {
-        self.tape.entry(self.id).value.shape().to_vec()
+        self.tape.entry(self.id).shape.to_vec()
     }
 
     /// The number of dimensions.
     pub fn ndim(self) -> usize {
-        self.tape.entry(self.id).value.shape().len()
+        self.tape.entry(self.id).shape.len()
     }
 
     /// The number of elements.
     pub fn len(self) -> usize {
-        self.tape.entry(self.id).value.shape().iter().product()
+        self.tape.entry(self.id).shape.iter().product()
     }
 
     /// Whether it has no elements.
@@ -79,33 +79,10 @@ impl<'t, F: Real> Var<'t, F> {
         value.first().copied().expect("one element")
     }
 
-    /// Frees the memory of its value, for a product or a sum that no other operation will read. If the value
-    /// is asked for, it is computed again from the operands, with the same bits, and then stays.
-    ///
-    /// Derivatives do not read the value of a matrix product or of a sum, so a layer forgets those that end
-    /// inside it. It has no effect on the value of another operation, and on a constant.
-    ///
-    /// ```
-    /// use emmy::{Tape, autodiff::grad, tensor::tensor};
-    /// let tape = Tape::new();
-    /// let x = tape.var(tensor(&[1, 2], vec![3.0_f64, 4.0]));
-    /// let w = tape.var(tensor(&[1, 2], vec![10.0, 1.0]));
-    /// let product = x.linear(w);
-    /// let y = product.relu();
-    /// product.forget();
-    /// assert_eq!(grad(y.sum_all(), &[x])[0], tensor(&[1, 2], vec![10.0, 1.0]));
-    /// assert_eq!(product.value(), tensor(&[1, 1], vec![34.0]));
-    /// ```
-    pub fn forget(self) {
-        if self.is_kept() {
-            memory::recycle(self.tape.take(self.id));
-        }
-    }
-
-    /// Whether its value is in memory, and not [forgotten](Self::forget).
+    /// Whether its value is in memory, and not forgotten.
     #[doc(hidden)]
     pub fn is_kept(self) -> bool {
-        self.tape.entry(self.id).value.is_kept()
+        self.tape.entry(self.id).is_kept()
     }
 
     /// The same value as a constant: derivatives stop here.
@@ -122,6 +99,6 @@ impl<'t, F: Real> Var<'t, F> {
 impl<F: Real> fmt::Debug for Var<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let node = self.tape.node(self.id);
-        write!(f, "Var #{} {} {}", self.id, node.kind.name(), *node.value)
+        write!(f, "Var #{} {} {}", self.id, node.kind.name(), node.value())
     }
 }

@@ -33,14 +33,14 @@ impl<F: Real> Var<'_, F> {
             found.len() == 1 && shape.ends_with(&found),
             "add_bias: x {shape:?} and b {found:?}: they must be [.., d] and [d]"
         );
-        let mut y = self.tape.take(self.id);
+        let mut y = self.take();
         map::add_assign(&mut y, &b.value());
         self.added(b, y)
     }
 
     /// Records the sum y of two operands.
     #[track_caller]
-    pub(super) fn added(self, b: Self, y: Tensor<F>) -> Self {
+    fn added(self, b: Self, y: Tensor<F>) -> Self {
         self.binary(
             Kind::Add,
             b,

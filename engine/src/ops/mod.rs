@@ -34,6 +34,7 @@ pub mod attention;
 mod choice;
 mod define;
 mod dropout;
+mod forget;
 mod functions;
 mod gates;
 mod index;

@@ -12,7 +12,7 @@
 
 mod matrix;
 
-use crate::autodiff::{Kind, Value, Var};
+use crate::autodiff::{Kind, Var};
 use crate::kernels::spmm as kernel;
 use crate::real::Real;
 use crate::sparse::Pattern;
@@ -47,29 +47,7 @@ pub use super::segment::{
 /// If the shapes do not fit.
 #[track_caller]
 pub fn spmm<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
-    let (heads, d, shape) = product_shape("spmm", pattern, Orientation::Plain, s, x);
-    let y = with_slices(s, x, |s, x| kernel::spmm(pattern, s, x, heads, d));
-    record_spmm(pattern, s, x, y.into_tensor(&shape).into())
-}
-
-/// The product and its derivatives, for a value that is computed, or forgotten.
-fn record_spmm<'t, F: Real>(
-    pattern: &Arc<Pattern>,
-    s: Var<'t, F>,
-    x: Var<'t, F>,
-    y: Value<F>,
-) -> Var<'t, F> {
-    let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
-    let kind = Kind::SparseProduct {
-        pattern: Arc::clone(pattern),
-        transposed: false,
-    };
-    s.tape().record(kind, &[s, x], y, move |p| {
-        vec![
-            p.term(0, |p| sddmm(&for_s, p.gy(), p.b())),
-            p.term(1, |p| spmm_t(&for_x, p.a(), p.gy())),
-        ]
-    })
+    product("spmm", pattern, Orientation::Plain, s, x)
 }
 
 /// y = Sᵀ x: y_j = Σ_i s_ij x_i,   s̄ = [`sddmm`](x, ȳ),   x̄ = S ȳ
@@ -91,18 +69,40 @@ fn record_spmm<'t, F: Real>(
 /// If the shapes do not fit.
 #[track_caller]
 pub fn spmm_t<'t, F: Real>(pattern: &Arc<Pattern>, s: Var<'t, F>, x: Var<'t, F>) -> Var<'t, F> {
-    let (heads, d, shape) = product_shape("spmm_t", pattern, Orientation::Transposed, s, x);
-    let y = with_slices(s, x, |s, x| kernel::spmm_t(pattern, s, x, heads, d));
+    product("spmm_t", pattern, Orientation::Transposed, s, x)
+}
+
+#[track_caller]
+fn product<'t, F: Real>(
+    op: &str,
+    pattern: &Arc<Pattern>,
+    orientation: Orientation,
+    s: Var<'t, F>,
+    x: Var<'t, F>,
+) -> Var<'t, F> {
+    let (heads, d, shape) = product_shape(op, pattern, orientation, s, x);
+    let transposed = matches!(orientation, Orientation::Transposed);
+    let y = with_slices(s, x, |s, x| match transposed {
+        false => kernel::spmm(pattern, s, x, heads, d),
+        true => kernel::spmm_t(pattern, s, x, heads, d),
+    });
+    let kind = Kind::SparseProduct {
+        pattern: Arc::clone(pattern),
+        transposed,
+    };
     let (for_s, for_x) = (Arc::clone(pattern), Arc::clone(pattern));
     s.binary(
-        Kind::SparseProduct {
-            pattern: Arc::clone(pattern),
-            transposed: true,
-        },
+        kind,
         x,
         y.into_tensor(&shape),
-        move |p| sddmm(&for_s, p.b(), p.gy()),
-        move |p| spmm(&for_x, p.a(), p.gy()),
+        move |p| match transposed {
+            false => sddmm(&for_s, p.gy(), p.b()),
+            true => sddmm(&for_s, p.b(), p.gy()),
+        },
+        move |p| match transposed {
+            false => spmm_t(&for_x, p.a(), p.gy()),
+            true => spmm(&for_x, p.a(), p.gy()),
+        },
     )
 }
 
@@ -176,7 +176,7 @@ pub fn sddmm_add<'t, F: Real>(pattern: &Arc<Pattern>, a: Var<'t, F>, b: Var<'t, 
     gather_rows(pattern, a) + gather_columns(pattern, b)
 }
 
-pub(super) fn with_slices<F: Real>(
+fn with_slices<F: Real>(
     a: Var<'_, F>,
     b: Var<'_, F>,
     kernel: impl FnOnce(&[F], &[F]) -> Buffer<F>,

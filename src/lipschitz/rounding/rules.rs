@@ -76,12 +76,12 @@ impl<F: Real> Walk<'_, F> {
         // The tape grows while Jacobians are applied, so nothing of it stays borrowed.
         let (kind, args, shape) = {
             let node = self.tape.node(id);
-            let shape = node.value.shape().to_vec();
+            let shape = node.shape.to_vec();
             (node.kind.clone(), node.args.clone(), shape)
         };
         let width = |id: usize| {
-            let value = &self.tape.node(id).value;
-            value.shape().last().copied().unwrap_or(1)
+            let shape = &self.tape.node(id).shape;
+            shape.last().copied().unwrap_or(1)
         };
         match &kind {
             Kind::Alias | Kind::Declared(_) => Ok(self.operand(args[0])?.into()),

@@ -75,7 +75,7 @@ impl<F: Real> Walk<'_, F> {
 
     /// |value| of a node.
     pub fn absolute(&self, id: usize) -> Tensor<f64> {
-        let value = &self.tape.node(id).value;
-        value.mapv(|x| x.as_f64().abs()).into_shared()
+        let node = self.tape.node(id);
+        node.value().mapv(|x| x.as_f64().abs()).into_shared()
     }
 }

@@ -3,7 +3,7 @@
 use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, Site};
 use crate::autodiff::Var;
 use crate::init::Rng;
-use crate::nn::linear::{Linear, add_bias, affine, read_bias};
+use crate::nn::linear::{Linear, add_bias, affine};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
 use crate::sparse::Csr;
@@ -78,21 +78,16 @@ impl<F: Real> GcnConv<F> {
             let adjacency = pass.tape().sparse(adjacency);
             let weight = pass.param(&self.weight);
             let (out, input) = (self.weight.shape()[0], self.weight.shape()[1]);
-            match x {
-                Input::Dense(x) if input < out => {
-                    let y = adjacency.matmul(x).linear(weight);
-                    add_bias(pass, y, self.bias.as_ref())
-                }
+            let y = match x {
+                Input::Dense(x) if input < out => adjacency.matmul(x).linear(weight),
                 x => {
                     let z = x.linear(weight);
-                    let y = match read_bias(pass, self.bias.as_ref(), out) {
-                        Some(b) => adjacency.matmul_add(z, b),
-                        None => adjacency.matmul(z),
-                    };
+                    let y = adjacency.matmul(z);
                     z.forget();
                     y
                 }
-            }
+            };
+            add_bias(pass, y, self.bias.as_ref())
         })
     }
 }

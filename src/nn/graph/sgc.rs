@@ -1,16 +1,15 @@
 //! Simple graph convolution: propagation without weights, then one linear map.
 
 use super::{CommonOptions, ConvOptions, GraphContext, GraphConv, MOST_LAYERS, Site};
-use crate::autodiff::Var;
+use crate::autodiff::{Tape, Var};
 use crate::error::{Result, Rules};
 use crate::init::Rng;
-use crate::kernels;
 use crate::nn::linear::{Linear, add_bias, affine};
 use crate::nn::{Input, Layer, Params, Pass};
 use crate::real::Real;
 use crate::sparse::Csr;
 use crate::symmetry::Ports;
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 /// y = Â^K x Wᵀ + b: K times a fixed weighted mean of the neighbourhood, then a linear map; K layers of
@@ -27,8 +26,7 @@ use serde::{Deserialize, Serialize};
 /// As PyTorch Geometric's `SGConv`, with K = `steps`; the caller computes Â, once per graph. The products are
 /// taken in the cheaper order, as in [`GcnConv`](crate::nn::GcnConv). PyTorch Geometric can keep Â^K x of
 /// the first pass in the layer (`cached`); here the caller computes it once
-/// ([`propagate`](Self::propagate)), and gives it to [`forward_propagated`](Self::forward_propagated). With
-/// few classes and sparse features the products of a pass cost less than a dense Â^K x Wᵀ.
+/// ([`propagate`](Self::propagate)), and gives it to a [`Linear`] layer. With few classes and sparse features the products of a pass cost less than a dense Â^K x Wᵀ.
 ///
 /// A path of three nodes; only node 0 has a feature other than 0. After two steps it has reached node 2, over
 /// two edges whose entries of Â are both 1/√(2 · 3).
@@ -107,25 +105,6 @@ impl<F: Real> SgcConv<F> {
         })
     }
 
-    /// The output for features that are propagated already: p Wᵀ + b with p = Â^K x from
-    /// [`propagate`](Self::propagate), shape `[n, out]`.
-    ///
-    /// # Panics
-    /// If the shapes do not fit.
-    #[track_caller]
-    pub fn forward_propagated<'t>(
-        &self,
-        pass: &Pass<'t, '_, F>,
-        p: impl Into<Input<'t, F>>,
-    ) -> Var<'t, F> {
-        let p = p.into();
-        p.check_features("SgcConv", self.weight.shape()[1]);
-        pass.call(self, &[p.var()], || {
-            let y = p.linear(pass.param(&self.weight));
-            add_bias(pass, y, self.bias.as_ref())
-        })
-    }
-
     /// Â^K x for features x `[n, in]` that do not change: computed once, before the training. The result
     /// is dense even if x is not.
     ///
@@ -139,13 +118,11 @@ impl<F: Real> SgcConv<F> {
             "SgcConv: x has shape {shape:?}, Â {:?}: x must be [nodes, features], and Â square",
             pattern.shape()
         );
-        let (width, values) = (shape[1], contiguous(&adjacency.values));
-        let values = values.as_slice().expect("contiguous");
-        (0..self.options.steps).fold(x.clone(), |x, _| {
-            let rows = contiguous(&x);
-            let rows = rows.as_slice().expect("contiguous");
-            kernels::spmm::spmm(pattern, values, rows, 1, width).into_tensor(shape)
-        })
+        let tape = Tape::new();
+        let (adjacency, x) = (tape.sparse(adjacency), tape.constant(x.clone()));
+        (0..self.options.steps)
+            .fold(x, |x, _| adjacency.matmul(x))
+            .value()
     }
 }
 

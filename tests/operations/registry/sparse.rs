@@ -311,22 +311,6 @@ fn matrices() -> Vec<Operation> {
             },
         },
         Operation {
-            name: "Sparse::matmul_add",
-            draw: |d| {
-                let pattern = some_pattern(d);
-                let args = vec![
-                    d.signed(&[pattern.nnz()]),
-                    d.signed(&[pattern.cols(), 2]),
-                    d.signed(&[2]),
-                ];
-                let function =
-                    function!([pattern] | x | Sparse::new(&pattern, x[0]).matmul_add(x[1], x[2]));
-                Case::new(args, function, move |x| {
-                    (&sum_product(&pattern, &x[0], &x[1], false) + &x[2]).into_shared()
-                })
-            },
-        },
-        Operation {
             name: "Sparse::t_matmul",
             draw: |d| {
                 let pattern = some_pattern(d);

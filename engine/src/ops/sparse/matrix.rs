@@ -1,14 +1,11 @@
 //! A sparse matrix as one object: pattern and values, with the operations on them as methods.
 
 use super::{
-    Orientation, product_shape, record_spmm, segment_softmax, segment_sum, segment_sum_columns,
-    spmm, spmm_t, with_slices,
+    Orientation, product_shape, segment_softmax, segment_sum, segment_sum_columns, spmm, spmm_t,
 };
-use crate::autodiff::{Tape, Value, Var};
-use crate::kernels::spmm as kernel;
+use crate::autodiff::{Tape, Var};
 use crate::real::Real;
 use crate::sparse::{Csr, Pattern};
-use crate::tensor::contiguous;
 use std::sync::Arc;
 
 /// A sparse matrix on the tape.
@@ -90,40 +87,6 @@ impl<'t, F: Real> Sparse<'t, F> {
             x,
         );
         spmm(&self.pattern, self.values, x)
-    }
-
-    /// S x + b along the last axis, for a b of shape `[d]`. Where it is recorded, S x alone is not computed:
-    /// its value is [forgotten](Var::forget).
-    ///
-    /// ```
-    /// use emmy::{Tape, sparse::Csr, tensor::tensor};
-    /// let dense = tensor(&[2, 2], vec![1.0_f64, 2.0, 0.0, 3.0]);
-    /// let tape = Tape::new();
-    /// let (x, b) = (tape.var(tensor(&[2, 1], vec![1.0, 10.0])), tape.var(vec![0.5]));
-    /// let y = tape.sparse(&Csr::from_dense(&dense)).matmul_add(x, b);
-    /// assert_eq!(y.value(), tensor(&[2, 1], vec![21.5, 30.5]));
-    /// ```
-    ///
-    /// # Panics
-    /// If the shapes do not fit.
-    #[track_caller]
-    pub fn matmul_add(&self, x: Var<'t, F>, b: Var<'t, F>) -> Var<'t, F> {
-        let (op, pattern, s) = ("Sparse::matmul_add", &self.pattern, self.values);
-        let (_, d, shape) = product_shape(op, pattern, Orientation::Plain, s, x);
-        s.tape().accept(op, &[b]);
-        let found = b.shape();
-        assert!(
-            found == [d],
-            "{op}: b has the shape {found:?}: it must be [{d}]"
-        );
-        if shape.len() != 2 || !s.tape().is_recorded(op, &[s, x]) {
-            return spmm(pattern, s, x).add_bias(b);
-        }
-        let bias = contiguous(&b.value());
-        let bias = bias.as_slice().expect("contiguous");
-        let y = with_slices(s, x, |s, x| kernel::spmm_add(pattern, s, x, bias));
-        let product = record_spmm(pattern, s, x, Value::forgotten(shape.clone()));
-        product.added(b, y.into_tensor(&shape))
     }
 
     /// Sᵀ x; see [`spmm_t`].
