@@ -1,7 +1,6 @@
 //! The tape: every operation appends a node to an arena, so ids grow along the computation and visiting them
 //! backwards is a valid order of differentiation. No recursion, no reference counting between nodes.
 
-use super::grad::constants;
 use super::{Kind, Var};
 use crate::real::Real;
 use crate::tensor::{IntoTensor, Tensor, memory};
@@ -231,9 +230,9 @@ impl<F: Real> Tape<F> {
                 let op = node.kind.name();
                 panic!("{op}: its value was freed by `grad_and_free`")
             };
-            let args = node.args.iter().map(|&a| self.handle(a).value());
-            let tape = Self::new();
-            let y = again(&constants(&tape, args.collect())).value();
+            let (tape, args) = (Self::new(), node.args.iter().map(|&a| self.handle(a)));
+            let args: Vec<_> = args.map(|arg| tape.constant(arg.value())).collect();
+            let y = again(&args).value();
             assert!(node.value.set(y).is_ok(), "it was forgotten");
         }
     }
