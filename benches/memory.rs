@@ -1,8 +1,8 @@
-//! Peak memory of training steps, beside what a step must hold; and of attention and of ContraNorm, forward
-//! and backward, at growing numbers of tokens: as one operation, and composed.
+//! Peak memory of training steps, beside all that a step computes with; and of attention and of ContraNorm,
+//! forward and backward, at growing numbers of tokens: as one operation, and composed.
 //!
 //! `cargo bench --bench memory` prints the tables. Each number is the peak of a process of its own, less
-//! that of one that computes nothing (Linux: `VmHWM`). What a step must hold are the parameters, their
+//! that of one that computes nothing (Linux: `VmHWM`). All that a step computes with are the parameters, their
 //! gradients and the moments of Adam, the inputs, and the values of all operations of the forward pass.
 
 #[path = "support/mod.rs"]
@@ -37,7 +37,7 @@ struct Cli {
     nodes: Vec<usize>,
     edges: usize,
     /// Train this model for two steps and print the peak, that before the first backward pass, and what a
-    /// step must hold, in bytes
+    /// step computes with, in bytes
     step: Option<String>,
     /// Compute once with so many tokens and print the peak
     once: Option<usize>,
@@ -95,18 +95,18 @@ fn main() -> ExitCode {
     };
     let mb = |peak: u64| format!("{:.0}", peak.saturating_sub(nothing) as f64 / 1e6);
     println!(
-        "| a training step | must hold, MB | peak of forward, MB | peak, MB | peak / must hold |\n|---|---:|---:|---:|---:|"
+        "| a training step | all values, MB | peak of forward, MB | peak, MB | peak / all values |\n|---|---:|---:|---:|---:|"
     );
     for model in MODELS {
         let edges = cli.edges.to_string();
-        let Some([peak, forward, held]) = measure(&["--step", model, "--edges", &edges]) else {
+        let Some([peak, forward, all]) = measure(&["--step", model, "--edges", &edges]) else {
             eprintln!("{model}: its process ended without a result");
             return ExitCode::FAILURE;
         };
-        let ratio = peak.saturating_sub(nothing) as f64 / held as f64;
+        let ratio = peak.saturating_sub(nothing) as f64 / all as f64;
         println!(
             "| {model} | {:.0} | {} | {} | {ratio:.2} |",
-            held as f64 / 1e6,
+            all as f64 / 1e6,
             mb(forward),
             mb(peak)
         );
@@ -215,15 +215,15 @@ fn train(model: &str, edges: usize) -> Option<[u64; 2]> {
     })
 }
 
-/// Two steps of a model: the peak before the first backward pass, and the bytes that a step must hold,
-/// with those of its `inputs`.
+/// Two steps of a model: the peak before the first backward pass, and the bytes of all that a step computes
+/// with, those of its `inputs` included.
 fn steps<M: Module<f32>>(
     mut net: M,
     inputs: usize,
     loss: impl for<'t, 'm> Fn(&M, &Pass<'t, 'm, f32>) -> Var<'t, f32>,
 ) -> Option<[u64; 2]> {
     let mut optimizer = Optimizer::new(Algorithm::ADAM);
-    let (mut forward, mut held) = (None, 0);
+    let (mut forward, mut all) = (None, 0);
     for epoch in 0..2 {
         let tape = Tape::new();
         let pass = Pass::train(&tape, &net, epoch);
@@ -240,14 +240,14 @@ fn steps<M: Module<f32>>(
         let parameters: usize = net.tensors().iter().map(|p| p.len()).sum();
         // The parameters themselves are values of the tape.
         let numbers = values.values().sum::<usize>() + forgotten + 3 * parameters;
-        held = (4 * numbers + inputs) as u64;
+        all = (4 * numbers + inputs) as u64;
         forward = forward.or_else(|| support::resident("VmHWM"));
         let gradients = grad_and_free(loss, pass.vars());
         drop(pass);
         drop(tape);
         optimizer.step(net.tensors_mut(), &gradients, 1e-3);
     }
-    Some([forward?, held])
+    Some([forward?, all])
 }
 
 fn compute(tokens: usize, by_parts: bool) {
