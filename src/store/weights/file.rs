@@ -8,7 +8,7 @@ use crate::error::{Error, Result, printable};
 use crate::files::open_regular;
 use crate::nn::{Module, in_order};
 use crate::real::Real;
-use crate::tensor::{Tensor, tensor};
+use crate::tensor::{Tensor, memory};
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,8 @@ impl Weights {
             let expected = format!("numbers in the range of {}", F::NAME);
             return Err(refuse(&expected, format!("{} others", numbers.overflowing)));
         }
-        Ok(tensor(&stored.shape, numbers.values))
+        // In memory that begins at a line of the cache.
+        Ok(memory::copy(&numbers.values).into_tensor(&stored.shape))
     }
 
     /// Compares the tensors of the file with those of a model by names, shapes and types.

@@ -2,7 +2,7 @@
 
 use crate::nn::{Entry, Module, TorchPlace, places};
 use crate::real::Real;
-use crate::tensor::{Tensor, contiguous};
+use crate::tensor::{Tensor, contiguous, memory};
 use ndarray::{Axis, IxDyn, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +110,8 @@ impl<F: Real> Key<F> {
     /// The tensors of the model in this one, each with its number, from the numbers in the file.
     #[inline(never)]
     pub fn split(&self, numbers: Vec<F>) -> Vec<(usize, Tensor<F>)> {
-        let whole = crate::tensor::tensor(&self.shape, numbers);
+        // In memory that begins at a line of the cache.
+        let whole = memory::copy(&numbers).into_tensor(&self.shape);
         let mut start = 0;
         let part = |part: &Part<F>| {
             let rows = match self.parts.len() {

@@ -242,3 +242,24 @@ fn convolutions() {
         |convs, pass, x| convs.forward(pass, x, &near, &adjacency, &features),
     );
 }
+
+/// Weights that are read begin at a line of the cache, as those do that are drawn.
+#[test]
+fn large_weights_begin_at_a_line_of_the_cache() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("w.safetensors");
+    let [drawn, mut read] =
+        [0, 1].map(|seed| Linear::<f32>::new(64, 48, true, &mut init::rng(seed)));
+    weights::save(&path, &drawn, &()).unwrap();
+    for _ in 0..8 {
+        weights::load_into(&path, &mut read).unwrap();
+        let named = weights::Weights::open(&path)
+            .unwrap()
+            .get::<f32>("weight")
+            .unwrap();
+        for weight in [&read.weight, &named] {
+            assert_eq!(*weight, drawn.weight);
+            assert_eq!(weight.as_ptr().align_offset(64), 0);
+        }
+    }
+}
