@@ -153,7 +153,7 @@ impl<'t, F: Real> Evaluator<'t, F> {
             return known;
         }
         let all = |trees: &[Rc<Tree>]| trees.iter().map(|t| self.upper(t)).collect::<Vec<_>>();
-        let entries = |node: usize| self.tape.node(node).value().mapv(Real::as_f64);
+        let entries = |node: usize| self.tape.value(node).mapv(Real::as_f64);
         let value = match &**tree {
             Tree::Number(x) | Tree::Here(x) => *x,
             Tree::Norm(p, factors) => self.norm(*p, factors),

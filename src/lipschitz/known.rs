@@ -79,8 +79,7 @@ impl Domain {
             Err(Error::invalid("the recorded input", expected, found))
         };
         let d = {
-            let node = tape.node(x);
-            let entries = node.value();
+            let entries = tape.value(x);
             if let Some(found) = entries.iter().find(|x| !x.is_finite()) {
                 return refuse("finite numbers".into(), found.to_string());
             }

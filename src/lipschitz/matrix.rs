@@ -27,7 +27,7 @@ impl Matrix {
 
     /// The matrices as they are in the product, in `f64`.
     pub fn values<F: Real>(&self, tape: &Tape<F>) -> Vec<Array2<f64>> {
-        let value = tape.node(self.node).value().mapv(Real::as_f64);
+        let value = tape.value(self.node).mapv(Real::as_f64);
         let shape = value.shape().to_vec();
         let (m, n) = match shape[..] {
             [n] => (1, n),

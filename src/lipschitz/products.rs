@@ -190,6 +190,6 @@ impl<F: Real> Rule<'_, '_, F> {
     }
 
     fn size_of(&self, id: usize) -> usize {
-        self.known.tape.node(id).value().len()
+        self.known.tape.handle(id).len()
     }
 }

@@ -152,8 +152,8 @@ impl Reach {
                     },
                     Map::Broadcast => Self { row: None, ..a },
                     Map::Sum | Map::SumTo => {
-                        let terms =
-                            known.tape.node(node.args[0]).value().len() / node.value().len().max(1);
+                        let terms = known.tape.handle(node.args[0]).len()
+                            / known.tape.handle(id).len().max(1);
                         let terms = number(Upper::new(terms as f64));
                         Self {
                             row: None,
@@ -281,8 +281,7 @@ pub(super) fn least<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     let found = match known.moves(id) {
         true => of_operation(known, id),
         false => {
-            let node = known.tape.node(id);
-            let value = node.value();
+            let value = known.tape.value(id);
             let least = |m: f64, x: &F| match x.is_nan() {
                 true => f64::NEG_INFINITY,
                 false => m.min(x.as_f64()),
@@ -299,7 +298,7 @@ fn of_operation<F: Real>(known: &Known<'_, F>, id: usize) -> f64 {
     const NONE: f64 = f64::NEG_INFINITY;
     let node = known.tape.node(id);
     let arg = |k: usize| least(known, node.args[k]);
-    let elements = |id: usize| known.tape.node(id).value().len();
+    let elements = |id: usize| known.tape.handle(id).len();
     // Of a sum of entries, some of which may be left out.
     let of_sum = |least: f64| if least >= 0.0 { 0.0 } else { NONE };
     match &node.kind {

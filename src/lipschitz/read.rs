@@ -201,7 +201,7 @@ fn width<F: Real>(known: &Known<'_, F>, id: usize) -> usize {
 
 fn part<F: Real>(known: &Known<'_, F>, id: usize) -> Part {
     let node = known.tape.node(id);
-    let size = |id: usize| known.tape.node(id).value().len();
+    let size = |id: usize| known.tape.handle(id).len();
     let dimensions = |id: usize| known.tape.node(id).shape.len();
     let one = |k: usize, step: Step| Part::Sum(vec![(node.args[k], step)]);
     let moves: Vec<bool> = node.args.iter().map(|&a| known.moves(a)).collect();
@@ -269,7 +269,7 @@ fn norm_over_rows<F: Real>(tape: &Tape<F>, id: usize) -> Upper {
             pattern,
             transposed,
         } => {
-            let values = tape.node(node.args[0]).value().mapv(Real::as_f64);
+            let values = tape.value(node.args[0]).mapv(Real::as_f64);
             let values: Vec<f64> = values.iter().copied().collect();
             sparse::matrix_norm(pattern, &values, *transposed, Lp::Two)
         }

@@ -23,7 +23,7 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
     let moves = |k: usize| known.moves(node.args[k]);
     let same = |k: usize| known.tape.node(node.args[k]).shape == node.shape;
     let spread = |k: usize| {
-        let value = known.tape.node(node.args[k]).value().mapv(Real::as_f64);
+        let value = known.tape.value(node.args[k]).mapv(Real::as_f64);
         Some(table(value.broadcast(&node.shape[..])?.to_owned()))
     };
     let found = match &node.kind {
@@ -51,12 +51,12 @@ pub(super) fn of<F: Real>(known: &Known<'_, F>, id: usize) -> Option<Rows> {
             _ => return None,
         },
         Kind::MatMul { transposed } if moves(0) && !moves(1) => {
-            let w = known.tape.node(node.args[1]).value().mapv(Real::as_f64);
+            let w = known.tape.value(node.args[1]).mapv(Real::as_f64);
             let w = w.into_dimensionality::<Ix2>().ok()?;
             arg(0)?.mapped(&if *transposed { w } else { w.reversed_axes() })?
         }
         Kind::Entrywise(function) => {
-            let x = known.tape.node(node.args[0]).value().mapv(Real::as_f64);
+            let x = known.tape.value(node.args[0]).mapv(Real::as_f64);
             let ends = [0, 1].map(|k| table(x.mapv(|x| function.slope_at(x)[k])));
             arg(0)?.bent(&ends)?
         }

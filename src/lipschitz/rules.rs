@@ -70,7 +70,7 @@ impl<F: Real> Rule<'_, '_, F> {
             } => sparse::matrix_product(self, pattern, *transposed),
             Kind::SampledProduct(pattern) => sparse::sampled(self, pattern),
             Kind::Softmax if self.known.domain == Domain::Here => {
-                let y = node.value().mapv(Real::as_f64);
+                let y = self.known.tape.value(self.id).mapv(Real::as_f64);
                 let last = ndarray::Axis(y.ndim() - 1);
                 let norms = y.lanes(last).into_iter().map(|p| {
                     let p: Vec<f64> = p.iter().copied().collect();
@@ -240,7 +240,7 @@ impl<F: Real> Rule<'_, '_, F> {
         let anywhere = moments::largest_scale(0.0, eps) * spread;
         let scale = match (self.known.domain, self.known.distance(x)) {
             (Domain::Here, _) => {
-                let values = self.known.tape.node(x).value().mapv(Real::as_f64);
+                let values = self.known.tape.value(x).mapv(Real::as_f64);
                 let root = moments::least_root(&values, centred);
                 Tree::Here(moments::largest_scale(root, eps) * spread)
             }
@@ -272,7 +272,7 @@ impl<F: Real> Rule<'_, '_, F> {
         let x = self.arg(0);
         let known = self.known;
         if known.domain == Domain::Here {
-            let value = known.tape.node(x).value().mapv(Real::as_f64);
+            let value = known.tape.value(x).mapv(Real::as_f64);
             let slopes = value
                 .iter()
                 .flat_map(|&x| function.slope_at(x))
@@ -340,7 +340,7 @@ impl<F: Real> Rule<'_, '_, F> {
         let Slot::Moves(own) = self.known.slot(z) else {
             return None;
         };
-        let size = |id: usize| tape.node(id).value().len();
+        let size = |id: usize| tape.handle(id).len();
         let m = size(z) / size(self.id).max(1);
         let spread = match self.p() {
             Lp::Inf => Upper::new(m as f64).sqrt(),

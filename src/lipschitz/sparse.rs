@@ -52,7 +52,7 @@ pub(super) fn matrix_product<F: Real>(
     let mut parts = Vec::new();
     if let Some(own) = &rule.constants[1] {
         let norm = if !known.moves(s) || known.domain == Domain::Here {
-            let values = known.tape.node(s).value().mapv(Real::as_f64);
+            let values = known.tape.value(s).mapv(Real::as_f64);
             let heads = values.shape().get(1).copied().unwrap_or(1);
             let values: Vec<f64> = values.iter().copied().collect();
             let one = |h: usize| {

@@ -134,7 +134,7 @@ impl Whole {
         let arguments: Vec<Option<Array2<f64>>> = (self.layers.iter())
             .map(|layer| {
                 let (node, _) = layer.function.as_ref()?;
-                let value = tape.node(*node).value().mapv(Real::as_f64);
+                let value = tape.value(*node).mapv(Real::as_f64);
                 let value = value.as_standard_layout().into_owned();
                 let rows = value.len() / layer.count.max(1);
                 let value = value.into_shape_with_order((rows, layer.count));

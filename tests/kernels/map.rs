@@ -149,3 +149,28 @@ fn shapes_must_broadcast() {
 fn the_sum_does_not_grow() {
     add_assign(&mut random(&[3], 1), &random(&[2, 3], 2));
 }
+
+/// One row is added to each row in place: above and below the size that threads share, with rows of one number,
+/// and without rows.
+#[test]
+fn a_row_is_added_in_place() {
+    for shape in [
+        [1100, 64],
+        [3, 64],
+        [2000, 31],
+        [60_000, 1],
+        [1, 5],
+        [0, 5],
+        [4, 0],
+    ] {
+        let (a, b) = (random(&shape, 1), random(&shape[1..], 2));
+        let expected = binary("add", &a, &b, |a, b| a + b);
+        for threads in 1..=4 {
+            let mut sum = a.to_owned().into_shared();
+            let at = sum.as_ptr();
+            par::with_threads(threads, || add_assign(&mut sum, &b));
+            assert_eq!(sum, expected, "{shape:?}");
+            assert!(shape[1] < 2 || sum.as_ptr() == at, "{shape:?}");
+        }
+    }
+}

@@ -130,7 +130,14 @@ fn derivatives_do_not_read_what_a_layer_forgets() {
                 "{activation:?}: the derivative reads x"
             );
             let along = [random(&[4, 5], 3), random(&[6, 5], 4), random(&[6], 5)];
-            (y.value(), first, hvp(loss, &[x, w, b], &along))
+            let second = hvp(loss, &[x, w, b], &along);
+            assert_eq!(product.is_kept(), !forgets, "{activation:?}");
+            assert_eq!(
+                sum.is_kept(),
+                kept,
+                "{activation:?}: the second derivative reads x"
+            );
+            (y.value(), first, second)
         });
         assert_eq!(results[0], results[1], "{activation:?}");
     }
@@ -172,4 +179,16 @@ fn a_value_that_was_freed_is_not_read() {
     let y = x.exp();
     grad_and_free(y.sum_all(), &[x]);
     y.value();
+}
+
+/// Zeros would be wrong.
+#[test]
+#[should_panic(expected = "exp: it was freed by `grad_and_free`")]
+fn a_derivative_through_what_was_freed_is_refused() {
+    let tape = Tape::new();
+    let x = tape.var(random(&[3], 0));
+    let trunk = x.exp();
+    let (first, second) = (trunk.sum_all(), trunk.mean_all());
+    grad_and_free(first, &[x]);
+    grad(second, &[x]);
 }

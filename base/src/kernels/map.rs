@@ -87,12 +87,12 @@ pub fn add_assign<F: Real>(a: &mut Tensor<F>, b: &Tensor<F>) {
         a.shape()
     );
     // Equal shapes, or one row that is added to each row of a.
-    let row = a.shape().ends_with(b.shape()) && !b.is_empty();
-    if row && a.is_unique() && a.is_standard_layout() && b.is_standard_layout() {
+    let equal = a.shape() == b.shape();
+    let fits = equal || a.shape().ends_with(b.shape()) && b.len() > 1;
+    if fits && a.is_unique() && a.is_standard_layout() && b.is_standard_layout() {
         let b = b.as_slice().expect("standard layout");
         let a = a.as_slice_mut().expect("standard layout");
         // Equal lengths may be cut anywhere.
-        let equal = a.len() == b.len();
         let width = if equal { 1 } else { b.len() };
         return par::rows(a, width, width, |first, a| match equal {
             true => super::accumulate_rows(a, &b[first..first + a.len()]),

@@ -116,8 +116,12 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
     if !forks(work) {
         return f(0, out);
     }
-    // Each thread gets as many blocks as the others.
-    let count = (work / BLOCK).next_multiple_of(rayon::current_num_threads());
+    // If there are several blocks per thread, each thread gets as many.
+    let (threads, count) = (rayon::current_num_threads(), (work / BLOCK).max(1));
+    let count = match count < threads {
+        true => count,
+        false => count.next_multiple_of(threads),
+    };
     let block = (out.len() / width).div_ceil(count);
     blocks(out, block, width, work, &f);
 }

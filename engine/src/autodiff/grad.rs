@@ -35,8 +35,9 @@ pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
     Path::new(y, xs).sweep(y.tape, Tensor::ones(shape), xs)
 }
 
-/// [`grad`] as the last use of the tape: it frees each value as soon as no derivative needs it any more. The
-/// value of y stays, and those of leaves; asking for another one panics.
+/// [`grad`] as the last use of the tape: it frees the values between the xs and y as soon as no derivative needs
+/// them any more, those of y and of leaves excepted. Reading a value that was freed panics, and so does another
+/// derivative through it.
 ///
 /// # Panics
 /// As [`grad`].

@@ -31,7 +31,7 @@ impl Path {
         }
         let wanted = reaches.clone();
         for id in low..=y.id {
-            let node = y.tape.entry(id);
+            let node = y.tape.node(id);
             let through = |&arg: &NodeId| arg >= low && reaches[arg - low];
             if node.args.iter().any(through) {
                 reaches[id - low] = true;
@@ -93,12 +93,15 @@ impl Path {
         let tape = gy.tape;
         // Copied out, so that the arena is not borrowed while the rule runs.
         let (op, args, rule) = {
-            let node = tape.entry(id);
+            let node = tape.node(id);
             (node.kind.name(), node.args.clone(), node.rule.clone())
         };
         let wanted: SmallVec<_> = args.iter().map(|&arg| self.contains(arg)).collect();
-        let Some(rule) = rule.filter(|_| wanted.contains(&true)) else {
+        if !wanted.contains(&true) {
             return Vec::new();
+        }
+        let Some(rule) = rule else {
+            panic!("{op}: it was freed by `grad_and_free`")
         };
         let p = Vjp {
             tape,

@@ -33,7 +33,7 @@ pub type Terms<'t, F> = Vec<Option<Var<'t, F>>>;
 pub struct Node<F: Real> {
     pub kind: Kind,
     /// Empty while it is forgotten.
-    value: OnceCell<Tensor<F>>,
+    pub(super) value: OnceCell<Tensor<F>>,
     pub shape: SmallVec<[usize; 4]>,
     pub args: Args,
     /// None for a leaf or a constant.
@@ -43,18 +43,6 @@ pub struct Node<F: Real> {
     /// The composition that defines a fused operation, for a reader of the tape that has no answer for its
     /// kind; of a forgotten value the operation itself, which computes it again.
     pub reference: Option<Rc<Reference<F>>>,
-}
-
-impl<F: Real> Node<F> {
-    /// The value; [`Tape::node`] has computed it again if it was forgotten.
-    pub fn value(&self) -> &Tensor<F> {
-        self.value.get().expect("a node is read by `Tape::node`")
-    }
-
-    /// Whether the value is in memory.
-    pub(super) fn is_kept(&self) -> bool {
-        self.value.get().is_some()
-    }
 }
 
 /// An arena of operations: the record of one forward computation.
@@ -206,26 +194,32 @@ impl<F: Real> Tape<F> {
         }
     }
 
-    /// The node with this number, with its value: if it was forgotten, it is computed again.
+    /// The node with this number.
     #[doc(hidden)]
     pub fn node(&self, id: NodeId) -> Ref<'_, Node<F>> {
-        let node = self.entry(id);
-        if !node.is_kept() {
+        Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
+    }
+
+    /// The value of a node: if it was forgotten, it is computed again.
+    #[doc(hidden)]
+    pub fn value(&self, id: NodeId) -> Tensor<F> {
+        if !self.handle(id).is_kept() {
             self.restore(id);
         }
-        node
+        let node = self.node(id);
+        node.value.get().expect("it is kept").clone()
     }
 
     /// Computes a forgotten value again, after those of its operands that are forgotten too.
     fn restore(&self, id: NodeId) {
         let (mut forgotten, mut next) = (BTreeSet::from([id]), Some(id));
         while let Some(id) = next {
-            let args = self.entry(id).args.clone();
-            forgotten.extend(args.iter().filter(|&&a| !self.entry(a).is_kept()));
+            let args = self.node(id).args.clone();
+            forgotten.extend(args.iter().filter(|&&a| !self.handle(a).is_kept()));
             next = forgotten.range(..id).next_back().copied();
         }
         for id in forgotten {
-            let node = self.entry(id);
+            let node = self.node(id);
             let Some(again) = &node.reference else {
                 let op = node.kind.name();
                 panic!("{op}: its value was freed by `grad_and_free`")
@@ -237,21 +231,16 @@ impl<F: Real> Tape<F> {
         }
     }
 
-    /// The node with this number; its value may be forgotten.
-    pub(super) fn entry(&self, id: NodeId) -> Ref<'_, Node<F>> {
-        Ref::map(self.nodes.borrow(), |nodes| &nodes[id])
-    }
-
     /// The value of a node, which then keeps its shape alone: `again` computes it if it is read. Without one,
     /// and where no derivative flows, it stays: the node of a constant has no operands.
     pub(crate) fn take(&self, id: NodeId, again: Option<Rc<Reference<F>>>) -> Tensor<F> {
-        drop(self.node(id));
+        let value = self.value(id);
         let node = &mut self.nodes.borrow_mut()[id];
-        if !node.differentiable || again.is_none() {
-            return node.value().clone();
+        if node.differentiable && again.is_some() {
+            node.reference = again;
+            node.value.take();
         }
-        node.reference = again;
-        node.value.take().expect("`Tape::node` has read it")
+        value
     }
 
     /// The handle to a node.
@@ -262,11 +251,14 @@ impl<F: Real> Tape<F> {
 
     /// Frees the value of an operation for good, and what its rule holds.
     pub(super) fn free(&self, id: NodeId) {
-        let node = &mut self.nodes.borrow_mut()[id];
-        if node.rule.take().is_some() {
-            node.reference = None;
-            node.value.take().map(memory::recycle);
-        }
+        // Dropped when the arena is not borrowed, as in `truncate`.
+        let (value, _rule, _reference) = match &mut self.nodes.borrow_mut()[id] {
+            node if node.rule.is_some() => {
+                (node.value.take(), node.rule.take(), node.reference.take())
+            }
+            _ => return,
+        };
+        value.map(memory::recycle);
     }
 
     /// Writes down the composition that defines operation `id`.

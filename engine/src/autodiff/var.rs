@@ -41,22 +41,22 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// The value; clones share their data, so this copies nothing.
     pub fn value(self) -> Tensor<F> {
-        self.tape.node(self.id).value().clone()
+        self.tape.value(self.id)
     }
 
     /// The sizes of its dimensions.
     pub fn shape(self) -> Vec<usize> {
-        self.tape.entry(self.id).shape.to_vec()
+        self.tape.node(self.id).shape.to_vec()
     }
 
     /// The number of dimensions.
     pub fn ndim(self) -> usize {
-        self.tape.entry(self.id).shape.len()
+        self.tape.node(self.id).shape.len()
     }
 
     /// The number of elements.
     pub fn len(self) -> usize {
-        self.tape.entry(self.id).shape.iter().product()
+        self.tape.node(self.id).shape.iter().product()
     }
 
     /// Whether it has no elements.
@@ -82,7 +82,7 @@ impl<'t, F: Real> Var<'t, F> {
     /// Whether its value is in memory, and not forgotten.
     #[doc(hidden)]
     pub fn is_kept(self) -> bool {
-        self.tape.entry(self.id).is_kept()
+        self.tape.node(self.id).value.get().is_some()
     }
 
     /// The same value as a constant: derivatives stop here.
@@ -92,13 +92,17 @@ impl<'t, F: Real> Var<'t, F> {
 
     /// Whether a derivative can flow into it.
     pub fn is_differentiable(self) -> bool {
-        self.tape.entry(self.id).differentiable
+        self.tape.node(self.id).differentiable
     }
 }
 
 impl<F: Real> fmt::Debug for Var<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let node = self.tape.node(self.id);
-        write!(f, "Var #{} {} {}", self.id, node.kind.name(), node.value())
+        write!(f, "Var #{} {} ", self.id, node.kind.name())?;
+        match node.value.get() {
+            Some(value) => write!(f, "{value}"),
+            None => write!(f, "of shape {:?}, forgotten", node.shape),
+        }
     }
 }

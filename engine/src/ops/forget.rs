@@ -10,8 +10,8 @@ impl<F: Real> Var<'_, F> {
     /// Frees the memory of its value, for a product or a sum that no other operation will read. If the value
     /// is asked for, it is computed again from the operands, with the same bits, and then stays.
     ///
-    /// Derivatives do not read the value of a matrix product or of a sum, so a layer forgets those that end
-    /// inside it. It has no effect on the value of another operation, and on a constant.
+    /// The derivatives of a product or a sum do not read its value, so a layer forgets those that end inside it.
+    /// It has no effect on the value of another operation, and on a constant.
     ///
     /// ```
     /// use emmy::{Tape, autodiff::grad, tensor::tensor};

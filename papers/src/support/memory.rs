@@ -24,7 +24,7 @@ const OF_A_RUN: f64 = 8_388_608.0;
 /// them with the memory that programs use.
 fn of_a_neuron(conv: &Conv) -> f64 {
     match conv {
-        Conv::Gcn(_) => 7.0,
+        Conv::Gcn(_) => 5.0,
         Conv::Sage(_) => 9.0,
         Conv::Gat(_) => 9.0,
         Conv::Gatv2(_) => 12.0,

@@ -116,7 +116,7 @@ pub(crate) fn of_nodes<F: Real>(
     let entries = match walk.known.remove(&y) {
         Some(found) => found.error,
         // y does not depend on x.
-        None => tape.node(y).value().mapv(|_| 0.0).into_shared(),
+        None => tape.value(y).mapv(|_| 0.0).into_shared(),
     };
     Ok(Rounding { entries })
 }

@@ -130,7 +130,7 @@ impl<F: Real> Walk<'_, F> {
             true => pairs(&a.moved, &a.error, |v, e| raised(v + 2.0 * e, 3)),
             false => a.error.clone(),
         };
-        let at = self.tape.node(x).value().mapv(Real::as_f64).into_shared();
+        let at = self.tape.value(x).mapv(Real::as_f64).into_shared();
         let slope = pairs(&at, &away, |x, away| {
             if away == 0.0 {
                 return 0.0;
@@ -161,7 +161,7 @@ impl<F: Real> Walk<'_, F> {
 
     /// Maps whose coefficients are 0 and 1: the map itself is applied to E and V.
     pub(super) fn linear(&self, id: usize, map: &Map) -> Found<Made> {
-        let (x, count) = (self.tape.node(id).args[0], self.tape.node(id).value().len());
+        let (x, count) = (self.tape.node(id).args[0], self.tape.handle(id).len());
         let terms = match map {
             Map::Reshape
             | Map::Permute { .. }
@@ -171,7 +171,7 @@ impl<F: Real> Walk<'_, F> {
             | Map::Select { .. }
             | Map::GatherRows(_)
             | Map::GatherColumns(_) => 1,
-            Map::Sum | Map::SumTo => self.tape.node(x).value().len() / count.max(1),
+            Map::Sum | Map::SumTo => self.tape.handle(x).len() / count.max(1),
             Map::Scatter { indices, .. } => most_frequent(indices),
             Map::SegmentSum(pattern) => degrees(pattern).0,
             Map::SegmentSumColumns(pattern) => degrees(pattern).1,

@@ -75,7 +75,6 @@ impl<F: Real> Walk<'_, F> {
 
     /// |value| of a node.
     pub fn absolute(&self, id: usize) -> Tensor<f64> {
-        let node = self.tape.node(id);
-        node.value().mapv(|x| x.as_f64().abs()).into_shared()
+        self.tape.value(id).mapv(|x| x.as_f64().abs()).into_shared()
     }
 }

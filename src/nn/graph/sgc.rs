@@ -26,7 +26,8 @@ use serde::{Deserialize, Serialize};
 /// As PyTorch Geometric's `SGConv`, with K = `steps`; the caller computes Â, once per graph. The products are
 /// taken in the cheaper order, as in [`GcnConv`](crate::nn::GcnConv). PyTorch Geometric can keep Â^K x of
 /// the first pass in the layer (`cached`); here the caller computes it once
-/// ([`propagate`](Self::propagate)), and gives it to a [`Linear`] layer. With few classes and sparse features the products of a pass cost less than a dense Â^K x Wᵀ.
+/// ([`propagate`](Self::propagate)), and gives it to a [`Linear`] layer. With few classes and sparse
+/// features the products of a pass cost less than a dense Â^K x Wᵀ.
 ///
 /// A path of three nodes; only node 0 has a feature other than 0. After two steps it has reached node 2, over
 /// two edges whose entries of Â are both 1/√(2 · 3).
@@ -118,11 +119,10 @@ impl<F: Real> SgcConv<F> {
             "SgcConv: x has shape {shape:?}, Â {:?}: x must be [nodes, features], and Â square",
             pattern.shape()
         );
-        let tape = Tape::new();
-        let (adjacency, x) = (tape.sparse(adjacency), tape.constant(x.clone()));
-        (0..self.options.steps)
-            .fold(x, |x, _| adjacency.matmul(x))
-            .value()
+        (0..self.options.steps).fold(x.clone(), |x, _| {
+            let tape = Tape::new();
+            tape.sparse(adjacency).matmul(tape.constant(x)).value()
+        })
     }
 }
 

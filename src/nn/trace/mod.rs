@@ -220,7 +220,7 @@ impl Trace {
             Node {
                 kind: node.kind.clone(),
                 args: node.args.to_vec(),
-                shape: node.value().shape().to_vec(),
+                shape: node.shape.to_vec(),
                 parameter: parameters.iter().position(|&p| p == id),
                 epsilon: F::epsilon().as_f64(),
             }
