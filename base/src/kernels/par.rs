@@ -118,10 +118,8 @@ pub fn rows<T: Send>(out: &mut [T], width: usize, cost: usize, f: impl Fn(usize,
     }
     // If there are several blocks per thread, each thread gets as many.
     let (threads, count) = (rayon::current_num_threads(), (work / BLOCK).max(1));
-    let count = match count < threads {
-        true => count,
-        false => count.next_multiple_of(threads),
-    };
+    let even = count.next_multiple_of(threads);
+    let count = if count < threads { count } else { even };
     let block = (out.len() / width).div_ceil(count);
     blocks(out, block, width, work, &f);
 }

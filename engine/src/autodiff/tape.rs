@@ -218,14 +218,15 @@ impl<F: Real> Tape<F> {
             forgotten.extend(args.iter().filter(|&&a| !self.handle(a).is_kept()));
             next = forgotten.range(..id).next_back().copied();
         }
+        let tape = Self::new();
         for id in forgotten {
             let node = self.node(id);
             let Some(again) = &node.reference else {
                 let op = node.kind.name();
                 panic!("{op}: its value was freed by `grad_and_free`")
             };
-            let (tape, args) = (Self::new(), node.args.iter().map(|&a| self.handle(a)));
-            let args: Vec<_> = args.map(|arg| tape.constant(arg.value())).collect();
+            let args = node.args.iter().map(|&a| tape.constant(self.value(a)));
+            let args: Vec<_> = args.collect();
             let y = again(&args).value();
             assert!(node.value.set(y).is_ok(), "it was forgotten");
         }
@@ -258,7 +259,7 @@ impl<F: Real> Tape<F> {
             }
             _ => return,
         };
-        value.map(memory::recycle);
+        value.into_iter().for_each(memory::recycle);
     }
 
     /// Writes down the composition that defines operation `id`.
@@ -273,7 +274,8 @@ impl<F: Real> Tape<F> {
         // Moved out first: a node's drop may run code, and must not find the arena borrowed.
         let freed = self.nodes.borrow_mut().split_off(mark);
         for node in freed {
-            node.value.into_inner().map(memory::recycle);
+            let value = node.value.into_inner();
+            value.into_iter().for_each(memory::recycle);
         }
     }
 
