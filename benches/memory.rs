@@ -2,8 +2,8 @@
 //! forward and backward, at growing numbers of tokens: as one operation, and composed.
 //!
 //! `cargo bench --bench memory` prints the tables. Each number is the peak of a process of its own, less
-//! that of one that computes nothing (Linux: `VmHWM`). All that a step computes with are the parameters, their
-//! gradients and the moments of Adam, the inputs, and the values of all operations of the forward pass.
+//! that of one that computes nothing (Linux: `VmHWM`). A step computes with the parameters, their gradients
+//! and the moments of Adam, the inputs, and the values of all operations of the forward pass.
 
 #[path = "support/mod.rs"]
 mod support;

@@ -97,8 +97,8 @@ impl Reach {
             }
         };
         let width = |k: usize| {
-            let value = &known.tape.node(node.args[k]).shape;
-            value.last().copied().unwrap_or(1)
+            let shape = &known.tape.node(node.args[k]).shape;
+            shape.last().copied().unwrap_or(1)
         };
         let reach = match &node.kind {
             Kind::Alias | Kind::Declared(_) => arg(0),

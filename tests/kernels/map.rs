@@ -150,8 +150,8 @@ fn the_sum_does_not_grow() {
     add_assign(&mut random(&[3], 1), &random(&[2, 3], 2));
 }
 
-/// One row is added to each row in place: above and below the size that threads share, with rows of one number,
-/// and without rows.
+/// One row is added to each row in place: above and below the size that threads share, with rows of one
+/// number, and without rows.
 #[test]
 fn a_row_is_added_in_place() {
     for shape in [

@@ -307,8 +307,9 @@ fn an_operation_that_is_not_registered_is_found() {
         missing.is_empty(),
         "recorded by engine/src/ops, reached by no entry of the registry: {missing:?}"
     );
-    // These are constructors, the two ways to define an operation, methods of `Activation`, and `forget`, which
-    // is none. The last two are hidden; the tests of the measures of collapse, which use them, cover them.
+    // These are constructors, the two ways to define an operation, methods of `Activation`, and `forget`,
+    // which computes nothing (`forgotten.rs`). The last two are hidden; the tests of the measures of collapse,
+    // which use them, cover them.
     let exempt = [
         "new",
         "sparse",

@@ -35,9 +35,8 @@ pub fn grad<F: Real>(y: Var<'_, F>, xs: &[Var<'_, F>]) -> Vec<Tensor<F>> {
     Path::new(y, xs).sweep(y.tape, Tensor::ones(shape), xs)
 }
 
-/// [`grad`] as the last use of the tape: it frees the values between the xs and y as soon as no derivative needs
-/// them any more, those of y and of leaves excepted. Reading a value that was freed panics, and so does another
-/// derivative through it.
+/// [`grad`] as the last use of the tape. The sweep frees the value of each operation that it has passed. The
+/// values of y and of leaves stay. Reading a freed value panics, and so does another derivative through it.
 ///
 /// # Panics
 /// As [`grad`].

@@ -7,11 +7,11 @@ use crate::tensor::{Tensor, memory};
 use std::rc::Rc;
 
 impl<F: Real> Var<'_, F> {
-    /// Frees the memory of its value, for a product or a sum that no other operation will read. If the value
-    /// is asked for, it is computed again from the operands, with the same bits, and then stays.
+    /// Frees the memory of the value of a product or a sum. If the value is read later, it is computed again
+    /// from the operands, with the same bits, and then stays.
     ///
-    /// The derivatives of a product or a sum do not read its value, so a layer forgets those that end inside it.
-    /// It has no effect on the value of another operation, and on a constant.
+    /// The derivative of a product or a sum does not read its value. So a layer forgets a product that nothing
+    /// else reads. Values of other operations, and of constants, stay.
     ///
     /// ```
     /// use emmy::{Tape, autodiff::grad, tensor::tensor};
